@@ -1,0 +1,1 @@
+"""The command `dci`: one module a command family."""

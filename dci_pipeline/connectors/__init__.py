@@ -1,0 +1,1 @@
+"""Connectors: one YAML a source of pages, read strictly into a frozen ConnectorSpec."""

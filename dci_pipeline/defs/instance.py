@@ -1,0 +1,29 @@
+"""The Dagster instance's folder, made and kept up to date from the one template that ships with the package."""
+
+import os
+from pathlib import Path
+
+from dci_pipeline.settings import Settings
+
+TEMPLATE = Path(__file__).with_name("dagster.yaml")
+"""The only copy; the `dagster.yaml` at the repo's root is a link to it."""
+
+
+def ensure_instance(settings: Settings) -> Path:
+    """Folder for DAGSTER_HOME, absolute, with our current dagster.yaml in it.
+
+    A file whose first line is not the template's belongs to the user and is left alone.
+    """
+    home = settings.dagster_home
+    home.mkdir(parents=True, exist_ok=True)
+    target, wanted = home / "dagster.yaml", TEMPLATE.read_text()
+    found = target.read_text() if target.exists() else None
+    if found is None or (found != wanted and _is_ours(found, wanted)):
+        partial = home / f"dagster.yaml.{os.getpid()}"
+        partial.write_text(wanted)
+        partial.replace(target)
+    return home
+
+
+def _is_ours(found: str, wanted: str) -> bool:
+    return found.splitlines()[:1] == wanted.splitlines()[:1]

@@ -1,0 +1,1 @@
+"""Getting bytes: address guard, direct fetcher, bodies, robots cache, politeness."""

@@ -1,0 +1,1 @@
+"""The vocabulary: ids, closed lists and records that stages, stores and runners share. No I/O."""

@@ -1,0 +1,63 @@
+"""CSS, XPath, JSONPath and regular expressions as a connector's YAML writes them, compiled once and told apart when wrong.
+
+CSS is read through cssselect, so what it does not know (`:hover`, `::before`) is refused by name instead of matching nothing.
+"""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from cssselect import HTMLTranslator
+from cssselect.parser import SelectorError as CssError
+from jsonpath_ng.ext import parse as parse_jsonpath
+from lxml import etree, html
+
+
+class SelectorProblem(ValueError):
+    """A selector that cannot be read; `str()` names it and what is wrong with it."""
+
+    def __init__(self, kind: str, selector: str, cause: str) -> None:
+        self.kind, self.selector, self.cause = kind, selector, cause
+        super().__init__(f"{kind} selector {selector!r} cannot be read: {cause}")
+
+
+@lru_cache(maxsize=2048)
+def compile_css(selector: str) -> etree.XPath:
+    """A CSS selector as an XPath over descendants. Raises SelectorProblem."""
+    try:
+        return etree.XPath(HTMLTranslator().css_to_xpath(selector))
+    except (CssError, etree.XPathError) as exc:
+        raise SelectorProblem("css", selector, str(exc)) from exc
+
+
+@lru_cache(maxsize=2048)
+def compile_xpath(expression: str) -> etree.XPath:
+    """An XPath 1.0 with the EXSLT regular expressions under `re:`. Raises SelectorProblem."""
+    try:
+        return etree.XPath(expression, namespaces={"re": "http://exslt.org/regular-expressions"})
+    except etree.XPathError as exc:
+        raise SelectorProblem("xpath", expression, str(exc)) from exc
+
+
+@lru_cache(maxsize=2048)
+def compile_regex(pattern: str) -> re.Pattern[str]:
+    """A regular expression. Raises SelectorProblem."""
+    try:
+        return re.compile(pattern)
+    except re.error as exc:
+        raise SelectorProblem("regex", pattern, str(exc)) from exc
+
+
+@lru_cache(maxsize=2048)
+def compile_jsonpath(path: str) -> Any:
+    """A JSONPath with filters (`$.items[?(@.kind == 'site')].name`). Raises SelectorProblem."""
+    try:
+        return parse_jsonpath(path)
+    except Exception as exc:  # jsonpath-ng raises bare Exception for its own syntax errors
+        raise SelectorProblem("jsonpath", path, str(exc)) from exc
+
+
+def select_css(root: html.HtmlElement, selector: str) -> list[html.HtmlElement]:
+    """Elements below `root` that a CSS selector matches, in document order. Raises SelectorProblem."""
+    found = compile_css(selector)(root)
+    return [element for element in found if isinstance(element, etree._Element)]

@@ -1,0 +1,35 @@
+"""What the sensor looks at: each connector's due work, as scheduling.due wants it."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from dci_pipeline.connectors.spec import ConnectorSpec
+from dci_pipeline.runners.stores import Stores
+from dci_pipeline.runners.sync import sync_connector
+from dci_pipeline.scheduling.due import ConnectorDue
+from dci_pipeline.stores.pg import connectors
+
+
+def due_rows(
+    stores: Stores, specs: Sequence[ConnectorSpec], now: datetime, queued: Collection[str] = ()
+) -> list[ConnectorDue]:
+    """One row a connector of this code location; a connector that was never discovered is due for it."""
+    for spec in specs:
+        sync_connector(stores, spec)
+    by_id = {spec.id: spec for spec in specs}
+    with stores.registry.transaction() as conn:
+        rows = connectors.listing(conn, now, list(by_id))
+    return [
+        ConnectorDue(
+            connector=row["id"],
+            due_documents=row["due_documents"],
+            host_gap_s=row["min_gap_s"],
+            next_due=row["next_due"],
+            discovery_due=row["next_discovery_at"] is None or row["next_discovery_at"] <= now,
+            unfinished=tuple(sorted(row["unfinished"])),
+            is_leased=row["is_leased"],
+            is_queued=row["id"] in queued,
+            is_paused=not row["enabled"] or row["automation"] != "running",
+        )
+        for row in rows
+    ]

@@ -1,0 +1,240 @@
+"""extractions: archived bytes to text and fields, each content once a version; noise is recognised and not read.
+
+Work goes document by document, a document's captures in order, because each is compared with the one before it. With
+enough of it, documents go to worker processes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+from typing import Any
+
+from dci_pipeline.connectors.spec import ChangeSpec, ExtractSpec
+from dci_pipeline.model.extraction import Extraction
+from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.payload import pack_blocks, payload_of
+from dci_pipeline.runners.pool import map_documents
+from dci_pipeline.stages.extract import ExtractInput, extract, fingerprint_of
+from dci_pipeline.stages.normalize import normalize
+from dci_pipeline.stores.archive import decompress_body
+from dci_pipeline.stores.archive_keys import blocks_key
+from dci_pipeline.stores.pg import content
+from dci_pipeline.stores.pg.content import ToExtract
+
+MAX_BODY_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What one capture's body turned out to hold; or, without an attempt, its baseline read anew."""
+
+    attempt_id: str | None
+    document_id: str
+    window: date
+    page_type: str
+    extracted_hash: str
+    """Content that speaks for the capture."""
+    fingerprint: str
+    extraction: Extraction | None
+    """None where that content's extraction is there already."""
+    counts: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """One body to read."""
+
+    attempt_id: str | None
+    window: date
+    content_hash: str
+    content_type: str | None
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentJob:
+    """Bodies of one document in capture order; picklable, for a worker process."""
+
+    connector: str
+    document_id: str
+    page_type: str
+    version: str
+    block: ExtractSpec | None
+    change: ChangeSpec
+    previous_hash: str | None
+    previous_fingerprint: str | None
+    bodies: tuple[Body, ...]
+
+
+def extractions(ctx: RunContext, upstream: Iterator[ToExtract]) -> Iterator[Extracted]:
+    """Extractions of the captures that wait for one, document by document."""
+    jobs = (_job(ctx, list(group)) for _, group in groupby(upstream, key=lambda item: item.capture.document_id))
+    for results in map_documents(read_document, failed_document, jobs):
+        yield from results
+
+
+def _job(ctx: RunContext, items: Sequence[ToExtract]) -> DocumentJob:
+    first = items[0]
+    bodies = [_body(ctx, item) for item in items]
+    if first.previous_hash is not None and first.previous_fingerprint is None and first.previous_key is not None:
+        bodies.insert(0, _baseline(ctx, first))
+    return DocumentJob(
+        connector=ctx.connector,
+        document_id=first.capture.document_id,
+        page_type=first.page_type,
+        version=first.extractor_version,
+        block=ctx.spec.extract.get(first.page_type),
+        change=ctx.spec.change,
+        previous_hash=first.previous_hash if first.previous_fingerprint is not None else None,
+        previous_fingerprint=first.previous_fingerprint,
+        bodies=tuple(bodies),
+    )
+
+
+def _body(ctx: RunContext, item: ToExtract) -> Body:
+    capture = item.capture
+    return Body(
+        attempt_id=capture.attempt_id,
+        window=capture.window,
+        content_hash=capture.content_hash,
+        content_type=capture.content_type,
+        url=capture.final_url,
+        headers=tuple(capture.headers.items()),
+        data=decompress_body(ctx.stores.archive.get(capture.object_key), MAX_BODY_BYTES),
+    )
+
+
+def _baseline(ctx: RunContext, item: ToExtract) -> Body:
+    """The body before, which another extractor version read: two versions are compared only under one."""
+    assert item.previous_hash is not None
+    assert item.previous_key is not None
+    return Body(
+        attempt_id=None,
+        window=item.capture.window,
+        content_hash=item.previous_hash,
+        content_type=item.previous_type,
+        url=item.capture.final_url,
+        headers=(),
+        data=decompress_body(ctx.stores.archive.get(item.previous_key), MAX_BODY_BYTES),
+    )
+
+
+def read_document(job: DocumentJob) -> list[Extracted]:
+    """Pure: reads a document's bodies; a body whose fingerprint is the one before's is not read."""
+    results: list[Extracted] = []
+    previous = (job.previous_hash, job.previous_fingerprint)
+    for body in job.bodies:
+        print_ = fingerprint_of(_input(job, body))
+        if previous[0] is not None and previous[1] == print_:
+            results.append(_same(job, body, previous[0], print_))
+            continue
+        extraction = extract(_input(job, body))
+        results.append(_new(job, body, extraction))
+        if extraction.problem is None:
+            previous = (body.content_hash, extraction.fingerprint)
+    return results
+
+
+def _input(job: DocumentJob, body: Body) -> ExtractInput:
+    return ExtractInput(
+        document_id=job.document_id,
+        url=body.url,
+        content_type=body.content_type,
+        headers=dict(body.headers),
+        body=body.data,
+        content_hash=body.content_hash,
+        page_type=job.page_type,
+        extractor_version=job.version,
+        spec=job.block,
+        change=job.change,
+    )
+
+
+def _same(job: DocumentJob, body: Body, speaks: str, print_: str) -> Extracted:
+    return Extracted(
+        attempt_id=body.attempt_id,
+        document_id=job.document_id,
+        window=body.window,
+        page_type=job.page_type,
+        extracted_hash=speaks,
+        fingerprint=print_,
+        extraction=None,
+    )
+
+
+def _new(job: DocumentJob, body: Body, extraction: Extraction) -> Extracted:
+    return Extracted(
+        attempt_id=body.attempt_id,
+        document_id=job.document_id,
+        window=body.window,
+        page_type=job.page_type,
+        extracted_hash=body.content_hash,
+        fingerprint=extraction.fingerprint,
+        extraction=extraction,
+        counts=_counts(extraction, job.connector),
+    )
+
+
+def _counts(extraction: Extraction, connector: str) -> tuple[tuple[str, int], ...]:
+    found = normalize(extraction, connector=connector)
+    rejected = sum(r.property is None for r in found.rejections)
+    valid = len(found.records)
+    return (("entities", valid + rejected), ("valid", valid), ("rejected", rejected))
+
+
+def failed_document(job: DocumentJob, problem: str) -> list[Extracted]:
+    """What stands for a document whose reading had to be killed: each body with the reason."""
+    return [_new(job, body, _unread(job, body, problem)) for body in job.bodies]
+
+
+def _unread(job: DocumentJob, body: Body, problem: str) -> Extraction:
+    return Extraction(
+        document_id=job.document_id,
+        content_hash=body.content_hash,
+        extractor_version=job.version,
+        fingerprint=body.content_hash,
+        text_hash=body.content_hash,
+        structured_hash=body.content_hash,
+        problem=problem,
+    )
+
+
+def write_extracted(ctx: RunContext, chunk: Sequence[Extracted]) -> None:
+    """Blocks to the archive, then extraction rows and the captures' pointers in one transaction."""
+    rows = {
+        (e.document_id, e.extracted_hash, e.extraction.extractor_version): _row(ctx, e, e.extraction)
+        for e in chunk
+        if e.extraction is not None
+    }
+    for row in rows.values():
+        if row["blocks"] is not None:
+            ctx.stores.archive.put(row["blocks_key"], row["blocks"])
+    with ctx.stores.registry.transaction() as conn:
+        content.insert_extractions(conn, [rows[key] for key in sorted(rows)])
+        pointers = [(e.attempt_id, e.extracted_hash, e.fingerprint) for e in chunk if e.attempt_id is not None]
+        content.point_captures(conn, pointers)
+
+
+def _row(ctx: RunContext, item: Extracted, extraction: Extraction) -> dict[str, Any]:
+    key = blocks_key(ctx.connector, item.document_id, item.extracted_hash, extraction.extractor_version)
+    return {
+        "connector": ctx.connector,
+        "document_id": item.document_id,
+        "content_hash": item.extracted_hash,
+        "extractor_version": extraction.extractor_version,
+        "window_day": item.window,
+        "run_id": ctx.run_id,
+        "page_type": item.page_type,
+        "fingerprint": extraction.fingerprint,
+        "text_hash": extraction.text_hash,
+        "structured_hash": extraction.structured_hash,
+        "title": extraction.title,
+        "problem": extraction.problem,
+        "payload": payload_of(extraction, dict(item.counts)),
+        "blocks_key": key if extraction.blocks else None,
+        "blocks": pack_blocks(extraction.blocks) if extraction.blocks else None,
+        "created_at": ctx.clock(),
+    }

@@ -1,0 +1,228 @@
+"""raw_archive: what is due, fetched lawfully, in priority order, until nothing is due, the limit, the slice or a stop.
+
+Documents wait in one queue a host, so a slow host never holds up another. Links of a fetched page are registered in
+the page's own chunk; once it is committed the next selection finds them, so a site is followed within one run.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from datetime import time as clock_time
+
+from dci_pipeline.model.ids import document_id
+from dci_pipeline.model.records import DiscoveredUrl, Document, Fetched
+from dci_pipeline.model.states import AttemptKind, Via
+from dci_pipeline.parsing.charset import decode_body
+from dci_pipeline.parsing.html import parse_html, read_robots_flags
+from dci_pipeline.parsing.media import MediaKind, media_kind
+from dci_pipeline.parsing.urls import RejectedUrl, host_key, path_and_query
+from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.stream import FLUSH, Flush
+from dci_pipeline.runners.visit import Visitor, open_visitor
+from dci_pipeline.stores.pg import documents, runs
+
+SELECT_SIZE = 200
+"""Documents taken at a time: enough for every host's turn, little enough that a newly found page soon has its own."""
+GRACE = timedelta(minutes=15)
+"""A live run may select until 00:15 of the next day; then the new day's run takes over."""
+COMMIT_POLL_S = 0.02
+"""How often a loop that has nothing in flight looks whether its last chunk is committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """Nothing was due any more: the crawl of this connector is complete as of a time."""
+
+    at: datetime
+
+
+async def raw_archive(ctx: RunContext) -> AsyncIterator[Fetched | Complete | Flush]:
+    """Attempts on due documents, each with its body and its links. An offline run makes none."""
+    if not ctx.live:
+        return
+    async with open_visitor(ctx) as visitor:
+        loop = _FetchLoop(ctx, visitor)
+        try:
+            async for item in loop.run():
+                yield item
+        finally:
+            await loop.cancel()
+
+
+@dataclass(slots=True)
+class _Frontier:
+    """Selected documents by host, and how many of a host are being fetched."""
+
+    waiting: dict[str, deque[Document]] = field(default_factory=dict)
+    busy: dict[str, int] = field(default_factory=dict)
+
+    def add(self, found: list[Document]) -> None:
+        for document in found:
+            self.waiting.setdefault(document.host, deque()).append(document)
+
+    def ready(self, concurrency: int) -> Iterator[Document]:
+        """Documents whose host has room, host by host in turn."""
+        for host in list(self.waiting):
+            while self.waiting[host] and self.busy.get(host, 0) < concurrency:
+                self.busy[host] = self.busy.get(host, 0) + 1
+                yield self.waiting[host].popleft()
+            if not self.waiting[host]:
+                del self.waiting[host]
+
+    def done(self, host: str) -> None:
+        self.busy[host] -= 1
+        if not self.busy[host]:
+            del self.busy[host]
+
+    @property
+    def size(self) -> int:
+        return sum(len(queue) for queue in self.waiting.values())
+
+
+class _FetchLoop:
+    def __init__(self, ctx: RunContext, visitor: Visitor) -> None:
+        self._ctx, self._visitor = ctx, visitor
+        self._frontier = _Frontier()
+        self._tasks: dict[asyncio.Task[list[Fetched]], Document] = {}
+        self._deadline = time.monotonic() + ctx.settings.run_slice_s
+        self._left = ctx.options.limit
+        self._follows = _follows_links(ctx)
+        self._is_dry = False
+        """The last selection found nothing."""
+        self._saw_all = False
+        """And every earlier document was committed by then."""
+
+    async def run(self) -> AsyncIterator[Fetched | Complete | Flush]:
+        while True:
+            await self._refill()
+            self._start_ready()
+            if self._tasks:
+                for item in await self._finished():
+                    yield item
+            elif self._is_over():
+                break
+            elif self._is_dry:
+                yield FLUSH
+                await asyncio.sleep(COMMIT_POLL_S)
+                self._is_dry = False
+        if self._is_complete():
+            yield Complete(at=self._ctx.clock())
+
+    def _is_over(self) -> bool:
+        """Nothing waits, and either nothing may be selected or a selection after the last commit found nothing."""
+        return not self._frontier.size and (not self._may_select() or (self._is_dry and self._saw_all))
+
+    def _is_complete(self) -> bool:
+        options = self._ctx.options
+        return self._may_select() and not (options.urls or options.group)
+
+    def _may_select(self) -> bool:
+        past_day = self._ctx.stores.registry.now() >= _closing_time(self._ctx)
+        is_over = self._ctx.progress.stop.is_set() or time.monotonic() >= self._deadline or past_day
+        return not is_over and self._left != 0
+
+    async def _refill(self) -> None:
+        """Selects more when the queues run low; a selection that came back empty waits for the next commit."""
+        if self._is_dry or self._frontier.size >= SELECT_SIZE // 2 or not await asyncio.to_thread(self._may_select):
+            return
+        size = SELECT_SIZE if self._left is None else min(SELECT_SIZE, self._left)
+        self._saw_all = not self._ctx.progress.in_hand()
+        found = await asyncio.to_thread(self._select, size)
+        self._is_dry = not found
+        self._left = None if self._left is None else self._left - len(found)
+        self._ctx.progress.take([d.id for d in found])
+        self._frontier.add(found)
+
+    def _select(self, size: int) -> list[Document]:
+        options = self._ctx.options
+        with self._ctx.stores.registry.transaction() as conn:
+            return documents.due(
+                conn,
+                self._ctx.connector,
+                now=self._ctx.clock(),
+                run_id=self._ctx.run_id,
+                limit=size,
+                exclude=self._ctx.progress.in_hand(),
+                group=options.group,
+                urls=options.urls,
+                force=options.force,
+            )
+
+    def _start_ready(self) -> None:
+        for document in self._frontier.ready(self._ctx.spec.fetch.concurrency):
+            self._tasks[asyncio.create_task(self._visitor.visit(document))] = document
+
+    async def _finished(self) -> list[Fetched]:
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        results: list[Fetched] = []
+        for task in done:
+            self._frontier.done(self._tasks.pop(task).host)
+            results.extend(self._with_links(item) for item in task.result())
+        self._is_dry = False if results else self._is_dry
+        return results
+
+    def _with_links(self, item: Fetched) -> Fetched:
+        if not self._follows or item.capture is None or item.document is None:
+            return item
+        return replace(item, links=(*item.links, *links_of(self._ctx, item)))
+
+    async def cancel(self) -> None:
+        """Ends what is in flight; its documents stay due."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _closing_time(ctx: RunContext) -> datetime:
+    midnight = datetime.combine(ctx.window + timedelta(days=1), clock_time(), UTC)
+    return midnight + GRACE
+
+
+def _follows_links(ctx: RunContext) -> bool:
+    with ctx.stores.registry.transaction() as conn:
+        has_listing = runs.state_of(conn, ctx.connector)["listing_at"] is not None
+    return ctx.spec.follows_links(has_listing=has_listing)
+
+
+def links_of(ctx: RunContext, item: Fetched) -> Iterator[DiscoveredUrl]:
+    """Links of a fetched page that the connector wants, one deeper than the page."""
+    capture, document, body = item.capture, item.document, item.body
+    assert capture is not None
+    assert document is not None
+    assert body is not None
+    if document.depth >= ctx.spec.links.depth or media_kind(capture.content_type, body) is not MediaKind.HTML:
+        return
+    page = parse_html(decode_body(body, content_type=capture.content_type).text, url=capture.final_url)
+    header = capture.headers.get("x-robots-tag", "")
+    if (page.robots | read_robots_flags([header])).nofollow:
+        return
+    for link in page.links:
+        if not link.is_nofollow and (found := link_target(ctx, link.url, document)) is not None:
+            yield found
+
+
+def link_target(ctx: RunContext, url: str, document: Document) -> DiscoveredUrl | None:
+    """The document that a link leads to; None where it is out of scope, excluded or of no group."""
+    canonical = ctx.spec.canonical(url)
+    if isinstance(canonical, RejectedUrl) or not ctx.spec.in_scope(canonical):
+        return None
+    group = ctx.spec.group_for(canonical)
+    if group is None or not ctx.spec.links.admits(path_and_query(canonical)):
+        return None
+    return DiscoveredUrl(
+        connector=ctx.connector,
+        document_id=document_id(canonical),
+        url=canonical,
+        host=host_key(canonical),
+        via=Via.LINK,
+        origin=document.url,
+        group=group.name,
+        page_type=group.page_type,
+        priority=group.priority,
+        min_level=group.min_level,
+        depth=document.depth + 1,
+        kind=AttemptKind.PAGE,
+    )

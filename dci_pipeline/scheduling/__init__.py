@@ -1,0 +1,1 @@
+"""Pure arithmetic: intervals, back-off, states, health, who is due."""

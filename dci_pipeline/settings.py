@@ -1,0 +1,99 @@
+"""The environment, read once into a frozen object; the only reader of os.environ.
+
+Names are seed 000's where it has them (`DATABASE_URL`, `S3_ENDPOINT` …), `DCI_*` otherwise. `.env` in the working
+directory is read without overriding what the environment already says. A store whose address is not set runs embedded.
+"""
+
+import ipaddress
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from dci_pipeline.errors import SettingsError
+
+REPO_ROOT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """Where everything is and what this installation may do."""
+
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, populate_by_name=True)
+
+    database_url: str | None = Field(None, alias="DATABASE_URL")
+    """Postgres for the registry; unset means the embedded server. Any `postgresql://` spelling."""
+    dagster_database_url: str | None = Field(None, alias="DCI_DAGSTER_DATABASE_URL")
+    """Postgres for Dagster's own storage; default: the database `dagster` on the registry's server."""
+    dagster_home_override: Path | None = Field(None, alias="DAGSTER_HOME")
+    """Folder of the Dagster instance where the environment names one."""
+    clickhouse_url: str | None = Field(None, alias="CLICKHOUSE_URL")
+    clickhouse_db: str = Field("dci", alias="CLICKHOUSE_DB")
+    clickhouse_optional: bool = Field(True, alias="DCI_CLICKHOUSE_OPTIONAL")
+    """False makes a failing analytics store fatal."""
+    s3_endpoint: str | None = Field(None, alias="S3_ENDPOINT")
+    s3_bucket: str = Field("dci-raw", alias="S3_BUCKET")
+    s3_access_key: str | None = Field(None, alias="S3_ACCESS_KEY", repr=False)
+    s3_secret_key: str | None = Field(None, alias="S3_SECRET_KEY", repr=False)
+    s3_region: str = Field("us-east-1", alias="S3_REGION")
+    home: Path = Field(REPO_ROOT / ".dci", alias="DCI_HOME")
+    """Everything embedded lives below it."""
+    config_dir: Path = Field(REPO_ROOT / "config" / "connectors", alias="DCI_CONFIG_DIR")
+    connectors: str = Field("*", alias="DCI_CONNECTORS")
+    """Globs, comma-separated: the connectors of this code location."""
+    partitions_start: date = Field(date(2026, 1, 1), alias="DCI_PARTITIONS_START")
+    """First window; never move it forward."""
+    run_slice_s: int = Field(600, alias="DCI_RUN_SLICE", ge=1)
+    """Seconds after which a live run stops selecting and leaves the rest due."""
+    user_agent: str = Field("DataCenterIndexBot/0.1", alias="DCI_USER_AGENT")
+    """L1 identity; its product token is what robots rules are matched against."""
+    contact: str | None = Field(None, alias="DCI_CONTACT")
+    """Mail address or URL put into the User-Agent; without it only loopback may be crawled."""
+    allow_private: str = Field("", alias="DCI_ALLOW_PRIVATE")
+    """Networks, comma-separated, that the address guard lets through, for the demo and for tests."""
+    ca_bundle: Path | None = Field(None, alias="DCI_CA_BUNDLE")
+    """Certificate authorities trusted for fetches, default certifi's."""
+    log_level: Literal["debug", "info", "warn", "error"] = Field("info", alias="DCI_LOG_LEVEL")
+    site_url: str | None = Field(None, alias="DCI_SITE_URL")
+    """Address of the operations site, for links shown in the Dagster UI."""
+
+    @field_validator("allow_private")
+    @classmethod
+    def _networks(cls, value: str) -> str:
+        for part in filter(None, (p.strip() for p in value.split(","))):
+            ipaddress.ip_network(part)
+        return value
+
+    @cached_property
+    def private_networks(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+        """Networks of `DCI_ALLOW_PRIVATE`, parsed."""
+        return tuple(ipaddress.ip_network(p.strip()) for p in self.allow_private.split(",") if p.strip())
+
+    @property
+    def dagster_home(self) -> Path:
+        """Folder of the Dagster instance: DAGSTER_HOME, or `dagster` below our own home; absolute."""
+        return (self.dagster_home_override or self.home / "dagster").expanduser().absolute()
+
+    @property
+    def is_embedded_postgres(self) -> bool:
+        return self.database_url is None
+
+    @property
+    def is_embedded_analytics(self) -> bool:
+        return self.clickhouse_url is None
+
+    @property
+    def is_embedded_archive(self) -> bool:
+        return self.s3_endpoint is None
+
+
+def load_settings() -> Settings:
+    """Settings from the environment and `.env`. Raises SettingsError with the variable's name."""
+    try:
+        return Settings()
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "?"
+        raise SettingsError(name, str(first["input"]), first["msg"]) from exc

@@ -1,0 +1,115 @@
+"""The YAML's fields of one page as typed values, each with a locator that finds it again in the archived bytes."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from lxml import html
+
+from dci_pipeline.connectors.spec import ExtractSpec, FieldSpec
+from dci_pipeline.model.records import FieldValue
+from dci_pipeline.parsing.values import Coerced, coerce, split_list
+from dci_pipeline.stages.field_sources import CONFIDENCE, MAX_ITEMS, Sources, read_texts, select_items
+
+MAX_RAW = 10_000
+"""Characters of one value's raw text that are kept."""
+
+_LOCATOR = re.compile(
+    r"(?:items:(?P<items>.+?) \[(?P<item>\d+)\] >> )?(?P<kind>\w+):(?P<selector>.+?)(?: @(?P<attr>[\w:.-]+))?(?: \[(?P<index>\d+)\])?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One entity of a page: its key, and the element that it is read in."""
+
+    key: str
+    scope: html.HtmlElement | None
+    prefix: str
+    """Of its locators."""
+
+
+def read_fields(sources: Sources, spec: ExtractSpec) -> tuple[FieldValue, ...]:
+    """All fields of all items, in the YAML's order; a field that is not on the page is absent.
+
+    A text that is not of its type stays with its raw text and the problem. Of items without a key only the problem is kept.
+    """
+    if spec.items is None:
+        item = _Item(key="", scope=None, prefix="")
+        return tuple(value for name, one in spec.fields.items() for value in _read_field(sources, name, one, item))
+    return tuple(_read_items(sources, spec, spec.items))
+
+
+def find_again(sources: Sources, locator: str, spec: FieldSpec) -> str | None:
+    """The raw text that `locator` points to; None where the page no longer has it."""
+    match = _LOCATOR.fullmatch(locator)
+    if match is None:
+        return None
+    scope = None
+    if match["items"] and sources.page is not None:
+        items = select_items(sources.page, match["items"])
+        if int(match["item"]) > len(items):
+            return None
+        scope = items[int(match["item"]) - 1]
+    texts = list(_iter_texts(sources, spec, scope))
+    index = int(match["index"] or 1) - 1
+    return texts[index][:MAX_RAW] if index < len(texts) else None
+
+
+def _read_items(sources: Sources, spec: ExtractSpec, selector: str) -> Iterator[FieldValue]:
+    if sources.page is None:
+        return
+    seen: dict[str, int] = {}
+    for number, scope in enumerate(select_items(sources.page, selector), start=1):
+        prefix = f"items:{selector} [{number}] >> "
+        key = _item_key(sources, spec, scope)
+        if not key:
+            problem = f"item {number} has no {spec.key}, so it cannot be told from the others"
+            yield FieldValue(property=spec.key or "", raw="", value=None, locator=prefix.strip(" >"), problem=problem)
+            continue
+        seen[key] = seen.get(key, 0) + 1
+        item = _Item(key=key if seen[key] == 1 else f"{key} ({seen[key]})", scope=scope, prefix=prefix)
+        for name, one in spec.fields.items():
+            yield from _read_field(sources, name, one, item)
+
+
+def _item_key(sources: Sources, spec: ExtractSpec, scope: html.HtmlElement) -> str:
+    texts = read_texts(sources, spec.fields[spec.key], scope) if spec.key else []
+    return texts[0][:200] if texts else ""
+
+
+def _read_field(sources: Sources, name: str, spec: FieldSpec, item: _Item) -> Iterator[FieldValue]:
+    kind, selector = spec.source
+    is_many = spec.all or spec.as_ == "list"
+    where = f"{item.prefix}{kind}:{selector}" + (f" @{spec.attr}" if spec.attr else "")
+    for index, raw in enumerate(islice(_iter_texts(sources, spec, item.scope), MAX_ITEMS if is_many else 1), start=1):
+        typed = _typed(sources, spec, raw)
+        yield FieldValue(
+            property=name,
+            raw=raw[:MAX_RAW],
+            value=typed.value,
+            unit=typed.unit,
+            confidence=CONFIDENCE[kind],
+            locator=f"{where} [{index}]" if is_many else where,
+            item=item.key,
+            problem=typed.problem,
+        )
+
+
+def _iter_texts(sources: Sources, spec: FieldSpec, scope: html.HtmlElement | None) -> Iterator[str]:
+    """Texts of a field; a list counts as its members, those of the first match unless `all` asks for more."""
+    texts = read_texts(sources, spec, scope)
+    if spec.as_ != "list":
+        yield from texts
+        return
+    for text in texts if spec.all or (len(texts) > 1 and spec.source[0] != "css") else texts[:1]:
+        yield from split_list(text)
+
+
+def _typed(sources: Sources, spec: FieldSpec, raw: str) -> Coerced:
+    lang = sources.page.lang if sources.page is not None else None
+    base = sources.page.base_url if sources.page is not None else None
+    typed = coerce(raw, spec.as_, unit=spec.unit, lang=lang, base_url=base)
+    return Coerced(value=typed.value[:MAX_RAW], unit=typed.unit) if isinstance(typed.value, str) else typed

@@ -1,0 +1,245 @@
+"""What differs between two fetches of a page that did not change: clocks, counters, tokens, cache-busters.
+
+Two readings of the same rules. In markup a value may be masked for its name (`nonce`, `csrf-…`) or its looks (a long random
+token, an epoch number). In visible text only what cannot be a fact is masked: clock times with seconds, ages ("3 minutes
+ago"), counters of visitors, how long the page took to build. Days, prices, quantities and names stay whatever stands around
+them, so that a capacity of 129 that becomes 192 is a change.
+"""
+
+import re
+from dataclasses import dataclass
+
+MASK = "\u2400"
+"""Stands for what was masked (the sign for a null character, which no page means as text)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseRules:
+    """A connector's own word on what is noise (the YAML's `change` block)."""
+
+    ignore: tuple[str, ...] = ()
+    """CSS selectors of elements that do not count."""
+    ignore_text: tuple[str, ...] = ()
+    """Regular expressions; what they match in the text does not count."""
+    keep: tuple[str, ...] = ()
+    """CSS selectors; where given, only what they match counts."""
+    unordered: tuple[str, ...] = ()
+    """CSS selectors of elements whose children may come in any order."""
+
+    reads: tuple[tuple[str, str], ...] = ()
+    """Sources of the fields of the page type, as (kind, selector): they count for the fingerprint wherever they stand."""
+
+    @property
+    def needs_tree(self) -> bool:
+        return bool(self.ignore or self.keep or self.unordered)
+
+
+NO_RULES = NoiseRules()
+
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*\.?"
+_CLOCK = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?:\s*[ap]\.?m\b\.?)?"
+_ZONE = r"(?:\s*(?:z|utc|gmt|[ecmp][sd]t|ces?t|bst|[+-]\d{2}:?\d{2})(?![a-z]))?(?:\s*\((?:utc|gmt|[a-z]{2,5})\))?"
+_DAY = (
+    r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?(?:"
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?[ -]{_MONTH},?[ -]\d{{2,4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_MONTH} \d{{1,2}}"
+    r")"
+)
+TIMESTAMP = re.compile(
+    rf"(?:(?<![\w.]){_DAY}(?:t|,?\s+(?:at\s+|um\s+|à\s+)?))?(?<![\d:]){_CLOCK}{_ZONE}(?![\d:])(?:\s+\d{{4}}(?!\d))?",
+    re.IGNORECASE,
+)
+"""A time of day with seconds, with the day and the zone that belong to it. A day alone, or a time without seconds, stays."""
+
+_NUMBER = r"\d{1,3}(?:[,.\u00a0 '’]\d{3})+|\d+"
+_UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?)"
+AGE = re.compile(
+    rf"\b(?:about |over |almost |less than )?(?:\d+|an?|one|two|three|a few|several|half an)\s*{_UNIT}(?:,? (?:and )?\d+ {_UNIT})? ago\b"
+    r"|\b(?:just now|moments? ago|seconds ago|a moment ago)\b"
+    r"|\b\d+\s?(?:s|m|min|h|d|w|mo|y) ago\b"
+    r"|\bvor (?:\d+|einer|einem|wenigen) (?:sekunden?|minuten?|stunden?|tag(?:en)?|wochen?|monat(?:en)?|jahr(?:en)?)\b"
+    r"|\bil y a (?:\d+|une?|quelques) (?:secondes?|minutes?|heures?|jours?|semaines?|mois|ans?)\b"
+    r"|\bhace (?:\d+|una?|unos) (?:segundos?|minutos?|horas?|d[ií]as?|semanas?|mes(?:es)?|años?)\b"
+    r"|\d+\s?(?:秒|分|分钟|分鐘|時間|小时|小時|日|天|週間|か月|ヶ月|个月|年)前",
+    re.IGNORECASE,
+)
+"""How long ago something was, which grows by itself."""
+
+_PEOPLE = r"(?:users?|visitors?|people|guests?|members?|readers?|viewers?|customers?|persons?)"
+_COUNTED = r"(?:visitors?|visits?|hits?|page ?views?|views?|impressions?|unique visitors?)"
+COUNTER = re.compile(
+    rf"\b(?:{_NUMBER})\s+{_PEOPLE}\s+(?:(?:are|is)\s+)?(?:currently\s+|now\s+)?(?:online|viewing|watching|browsing|reading|looking|here)\b"
+    rf"(?:\s+(?:now|this(?: page)?|right now))?"
+    rf"|\b(?:{_PEOPLE}|{_COUNTED})\s+(?:online|count(?:er)?|today|so far|number|no\.?|total)\s*[:#=]?\s*(?:{_NUMBER})\b"
+    rf"|\b{_COUNTED}\s*[:#=]\s*#?(?:{_NUMBER})\b"
+    rf"|\b(?:online|active) (?:now|{_PEOPLE})\s*[:=]\s*(?:{_NUMBER})\b"
+    rf"|\byou are (?:the )?(?:{_PEOPLE}|guest)\s*(?:number|no\.?|#)*\s*(?:{_NUMBER})\b"
+    rf"|\byou are (?:the |our )?(?:{_NUMBER})(?:st|nd|rd|th)\s+{_PEOPLE}\b"
+    rf"|(?<![\w,.])(?:{_NUMBER})\s+{_COUNTED}\s+(?:today|so far|since|online|this (?:page|week|month|hour)|in total)\b"
+    rf"|^\s*(?:{_NUMBER})\s+(?:views?|hits?|page ?views?|visits?)\s*$",
+    re.IGNORECASE,
+)
+"""Visitors, hits and views. A plain number of visitors stays: museums have them."""
+
+_MADE = (
+    r"(?:generated|rendered|served|built|loaded|executed|processed|created|cached|compiled|delivered|produced|computed)"
+)
+DURATION = re.compile(
+    rf"\b{_MADE}\b(?P<gap>[^.|\d\n]{{0,30}}?)\bin\s+\d+(?:[.,]\d+)?\s*(?:ms|µs|us|s|secs?|seconds?|msecs?|milliseconds?|microseconds?)\b"
+    r"|\b(?:page|render|load|response|query|generation|execution|processing|build)[ -]?(?:load|render|generation|build)?[ -]?time\s*[:=]?\s*"
+    r"\d+(?:[.,]\d+)?\s*(?:ms|µs|us|s|secs?|seconds?|milliseconds?)\b"
+    r"|\b\d+\s+(?:db |database |sql )?quer(?:y|ies) in \d+(?:[.,]\d+)?\s*(?:ms|s|secs?|seconds?)\b",
+    re.IGNORECASE,
+)
+MADE_AT = re.compile(
+    rf"\b(?:page|site|content|list|view|data)?\s*(?:was\s+)?{_MADE}\s+(?:at|on|@)?:?\s*(?:{MASK}|\d{{1,2}}:\d{{2}}(?:\s*[ap]m)?)"
+    rf"(?:\s*(?:on|,)\s*{_DAY})?"
+    rf"|\b(?:server|current|local|system|site)\s+time(?:\s+is)?\s*[:=]?\s*(?:{MASK}|\d{{1,2}}:\d{{2}}(?:\s*[ap]m)?){_ZONE}",
+    re.IGNORECASE,
+)
+"""When the page was made, also without seconds: only beside a word that says so."""
+REQUEST_ID = re.compile(
+    r"\b(?:request|trace|session|correlation|ray|transaction|visit|visitor|page|build|render|instance|node|server|host|pod|backend|worker|debug)"
+    r"[ _-]?(?:id|token|key|ref(?:erence)?|hash)\s*[:#=]?\s*[\w.-]*\d[\w.-]*"
+    r"|\b(?:served|rendered|generated|delivered|handled) (?:by|from) (?=[\w.-]*\d)[\w.-]+"
+    r"|\b(?:csrf|xsrf|nonce|token)\s*[:#=]\s*[\w+/=-]{6,}",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(rf"{MASK}(?:[\s|,;:·•–—()\[\]/-]*{MASK})+")
+_NOISE_WORDS = frozenset(
+    [
+        "page",
+        "generated",
+        "rendered",
+        "served",
+        "built",
+        "loaded",
+        "executed",
+        "processed",
+        "created",
+        "cached",
+        "compiled",
+        "delivered",
+        "produced",
+        "computed",
+        "at",
+        "on",
+        "in",
+        "by",
+        "was",
+        "is",
+        "are",
+        "the",
+        "this",
+        "it",
+        "last",
+        "updated",
+        "refreshed",
+        "checked",
+        "fetched",
+        "synced",
+        "update",
+        "refresh",
+        "server",
+        "time",
+        "current",
+        "local",
+        "system",
+        "site",
+        "clock",
+        "now",
+        "date",
+        "today",
+        "online",
+        "users",
+        "user",
+        "visitors",
+        "visitor",
+        "visits",
+        "hits",
+        "views",
+        "view",
+        "count",
+        "counter",
+        "request",
+        "session",
+        "trace",
+        "id",
+        "ms",
+        "seconds",
+        "s",
+        "utc",
+        "gmt",
+        "as",
+        "of",
+        "since",
+        "you",
+        "number",
+        "no",
+        "a",
+        "report",
+        "timestamp",
+        "content",
+        "data",
+        "list",
+        "stand",
+        "aktualisiert",
+        "zuletzt",
+        "seite",
+        "um",
+        "mis",
+        "à",
+        "jour",
+        "le",
+        "dernière",
+    ]
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_DIGIT = re.compile(r"\d")
+
+
+_VISIBLE: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (AGE, (" ago", "just now", "前", "vor ", "il y a ", "hace ")),
+    (
+        COUNTER,
+        (
+            "online",
+            "visit",
+            "hits",
+            "views",
+            "watching",
+            "viewing",
+            "browsing",
+            "reading",
+            "looking",
+            "guest",
+            "impression",
+        ),
+    ),
+    (DURATION, (" in ", " time", "time:")),
+    (MADE_AT, (MASK, " at ", "time")),
+    (REQUEST_ID, (" id", "-id", "_id", "token", "key", "ref", "hash", "nonce", "csrf", " by ", " from ")),
+)
+"""Patterns with the lower-case words of which each needs one: a plain look-up that lets most text through."""
+VISIBLE_WORDS = tuple(dict.fromkeys(word for _, words in _VISIBLE for word in words))
+CLOCK = re.compile(r":\d\d:\d\d")
+
+
+def mask_visible(text: str) -> str:
+    """`text` with clocks, ages, counters and build notes masked; empty where nothing but such a note stood."""
+    masked = TIMESTAMP.sub(MASK, text) if CLOCK.search(text) else text
+    lowered = masked.lower()
+    for pattern, words in _VISIBLE:
+        if any(word in lowered for word in words):
+            masked = pattern.sub(MASK, masked)
+    if MASK not in masked:
+        return text
+    masked = _SEVERAL.sub(MASK, masked)
+    return "" if _is_only_noise(masked) else masked
+
+
+def _is_only_noise(masked: str) -> bool:
+    """Whether what is left around the masks only introduces them ("Page generated at …", "… users online")."""
+    if _DIGIT.search(masked):
+        return False
+    return all(word.lower() in _NOISE_WORDS for word in _WORD.findall(masked.replace(MASK, " ")))

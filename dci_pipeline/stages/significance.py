@@ -1,0 +1,88 @@
+"""How much a change matters: 0–100 with a reason, and the word for it (seeds 000 and 001).
+
+A change is as significant as its largest field. Where no field differs, the share of the text that differs decides, and
+can reach no more than 30: text that no rule reads is seldom what an analyst waits for.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dci_pipeline.model.extraction import FieldChange
+from dci_pipeline.model.records import FieldValue
+from dci_pipeline.model.states import ChangeKind
+
+THRESHOLDS: tuple[tuple[int, ChangeKind], ...] = (
+    (85, ChangeKind.CRITICAL),
+    (60, ChangeKind.MAJOR),
+    (25, ChangeKind.MEANINGFUL),
+    (5, ChangeKind.MINOR),
+    (0, ChangeKind.NOISE),
+)
+"""Least significance of each kind, largest first."""
+
+KEY_FIELD = 60
+"""A number or a name: what the index ranks by and finds by."""
+OTHER_FIELD = 40
+"""Any other field that somebody bothered to declare: above all text, below numbers and names."""
+
+TEXT_STEPS: tuple[tuple[float, int], ...] = ((0.05, 10), (0.30, 20))
+"""Share of text that differs, exclusive, and its significance (seed 000)."""
+TEXT_MOST = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRules:
+    """What the connector's YAML says of significance."""
+
+    significance: Mapping[str, int] = field(default_factory=dict)
+    """`entity.property` → 0–100; the connector's reader has turned words into numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """A significance and why it is that."""
+
+    significance: int
+    reason: str
+
+
+def change_kind(significance: int) -> ChangeKind:
+    """Kind of a change of this significance, 0–100."""
+    return next(kind for least, kind in THRESHOLDS if significance >= least)
+
+
+def weigh_field(entity_type: str, prop: str, values: Iterable[FieldValue], rules: ChangeRules) -> Weight:
+    """Significance of a change in one property; `values` are those before and after."""
+    name = f"{entity_type}.{prop}"
+    if name in rules.significance:
+        said = rules.significance[name]
+        return Weight(significance=said, reason=f"{name} is {change_kind(said)} ({said}) in the connector's YAML")
+    if is_name(prop):
+        return Weight(significance=KEY_FIELD, reason=f"{name} is a name")
+    if any(_is_number(value) for value in values):
+        return Weight(significance=KEY_FIELD, reason=f"{name} is a number")
+    return Weight(significance=OTHER_FIELD, reason=f"{name} is a declared field")
+
+
+def weigh_text(ratio: float) -> Weight:
+    """Significance of a change that no field shows; `ratio` is the share of the text that differs, 0–1."""
+    significance = next((weight for below, weight in TEXT_STEPS if ratio < below), TEXT_MOST)
+    return Weight(significance=significance, reason=f"{100 * ratio:.3g} % of the text differs")
+
+
+def weigh_delta(fields: Iterable[FieldChange], ratio: float) -> tuple[int, tuple[str, ...]]:
+    """Significance of a whole change and its reasons, the heaviest first and each once."""
+    ranked = sorted(fields, key=lambda change: -change.significance)
+    if not ranked:
+        text = weigh_text(ratio)
+        return text.significance, (text.reason,)
+    return ranked[0].significance, tuple(dict.fromkeys(change.reason for change in ranked))
+
+
+def is_name(prop: str) -> bool:
+    """Whether a property holds what a thing is called: `name`, `legal_name`, `title` and the like."""
+    return prop in ("name", "title") or prop.endswith("_name")
+
+
+def _is_number(value: FieldValue) -> bool:
+    return isinstance(value.value, int | float) and not isinstance(value.value, bool)

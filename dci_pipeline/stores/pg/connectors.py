@@ -1,0 +1,80 @@
+"""Connectors and sources: the YAML files as rows, for joins, listings and the sensor."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg.rows import DictRow
+
+from dci_pipeline.stores.pg.bulk import Conn, query
+
+
+def yaml_hash_of(conn: Conn, connector: str) -> str | None:
+    """Hash of the YAML that was last synced."""
+    row = conn.execute("select yaml_hash from connectors where id = %s and enabled", (connector,)).fetchone()
+    return row["yaml_hash"] if row else None
+
+
+def upsert(conn: Conn, row: Mapping[str, Any]) -> None:
+    """Writes a connector's row; health and times stay."""
+    statement = """
+        insert into connectors (id, name, kind, owner, priority, homepage, enabled, automation, yaml_path, yaml_hash,
+                                min_gap_s, synced_at)
+        values (%(id)s, %(name)s, %(kind)s, %(owner)s, %(priority)s, %(homepage)s, %(enabled)s, %(automation)s,
+                %(yaml_path)s, %(yaml_hash)s, %(min_gap_s)s, clock_timestamp())
+        on conflict (id) do update set name = excluded.name, kind = excluded.kind, owner = excluded.owner,
+            priority = excluded.priority, homepage = excluded.homepage, enabled = excluded.enabled,
+            automation = excluded.automation, yaml_path = excluded.yaml_path, yaml_hash = excluded.yaml_hash,
+            min_gap_s = excluded.min_gap_s, synced_at = excluded.synced_at"""
+    conn.execute(query(statement), row)
+
+
+def upsert_source(conn: Conn, row: Mapping[str, Any]) -> None:
+    """Writes a connector's source."""
+    statement = """
+        insert into sources (id, connector, url, legal_basis, terms, licence)
+        values (%(id)s, %(connector)s, %(url)s, %(legal_basis)s, %(terms)s, %(licence)s)
+        on conflict (id) do update set url = excluded.url, legal_basis = excluded.legal_basis, terms = excluded.terms,
+            licence = excluded.licence"""
+    conn.execute(query(statement), row)
+
+
+def regroup(conn: Conn, connector: str, yaml_hash: str, groups: Mapping[str, tuple[str, int]]) -> None:
+    """A changed YAML sets page type and priority of the groups that stay; a URL's group itself is set when found."""
+    statement = """
+        update documents d set page_type = g.page_type, priority = g.priority, yaml_hash = %(h)s
+        from unnest(%(n)s::text[], %(t)s::text[], %(p)s::int[]) as g(name, page_type, priority)
+        where d.connector = %(c)s and d.kind = 'page' and d.group_name = g.name and d.yaml_hash <> %(h)s"""
+    params = {
+        "c": connector,
+        "h": yaml_hash,
+        "n": list(groups),
+        "t": [g[0] for g in groups.values()],
+        "p": [g[1] for g in groups.values()],
+    }
+    conn.execute(query(statement), params)
+
+
+def disable_others(conn: Conn, ids: Sequence[str]) -> list[str]:
+    """Disables connectors that are not among `ids`; gives those that were enabled until now."""
+    rows = conn.execute(
+        "update connectors set enabled = false where id <> all(%s) and enabled returning id", (list(ids),)
+    )
+    return sorted(row["id"] for row in rows)
+
+
+# Which connectors are due: one min() a connector over its own index, not a group by over all documents.
+_LISTING = """
+    select c.*, s.baseline_at, s.next_discovery_at,
+        (select min(d.next_check) from documents d where d.connector = c.id and d.next_check is not null) as next_due,
+        (select count(*) from documents d where d.connector = c.id and d.kind = 'page') as documents,
+        (select count(*) from documents d where d.connector = c.id and d.next_check <= %(now)s) as due_documents,
+        exists (select 1 from leases l where l.connector = c.id and l.expires_at > clock_timestamp()) as is_leased,
+        array(select distinct k.window_day from captures k where k.connector = c.id and k.verdict is null
+              and k.kind = 'page') as unfinished
+    from connectors c left join connector_state s on s.connector = c.id
+    where %(ids)s::text[] is null or c.id = any(%(ids)s) order by c.id"""
+
+
+def listing(conn: Conn, now: Any, ids: Sequence[str] | None = None) -> list[DictRow]:
+    """Connectors with what is due of them; `ids` None gives all."""
+    return conn.execute(query(_LISTING), {"now": now, "ids": None if ids is None else list(ids)}).fetchall()

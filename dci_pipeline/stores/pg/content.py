@@ -1,0 +1,367 @@
+"""What bodies mean: captures that wait for a stage, extractions, versions, page changes.
+
+A stage's input is an anti-join: the window's captures that its version has not seen. A document's captures have one
+order, captured_at and then the attempt's id; every query here gives them in it, document by document.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from dci_pipeline.model.extraction import PageChange
+from dci_pipeline.model.records import Capture
+from dci_pipeline.model.states import Verdict
+from dci_pipeline.stores.pg.attempts import as_capture
+from dci_pipeline.stores.pg.bulk import Conn, as_json, clean_text, insert_many, query
+
+_CAPTURE = "c.*, o.key as object_key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToExtract:
+    """A capture that the wanted extractor version has not seen, with what stood before it."""
+
+    capture: Capture
+    page_type: str
+    extractor_version: str
+    previous_hash: str | None
+    """Content that speaks for the capture before this one; None for a document's first."""
+    previous_fingerprint: str | None
+    """Of that content under the wanted version; None when it must be extracted again first."""
+    previous_key: str | None
+    previous_type: str | None
+    """Content type of the previous body."""
+
+
+_TO_EXTRACT = f"""
+    select {_CAPTURE}, d.page_type, w.version,
+           p.extracted_hash as previous_hash, pe.fingerprint as previous_fingerprint, po.key as previous_key,
+           p.content_type as previous_type
+    from captures c
+    join documents d on d.connector = c.connector and d.id = c.document_id
+    join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
+    join objects o on o.hash = c.content_hash
+    left join lateral (
+        select q.extracted_hash, q.content_type from captures q
+        where q.connector = c.connector and q.document_id = c.document_id and q.extracted_hash is not null
+          and (q.verdict is null or q.verdict in ('unchanged', 'markup_only', 'noise', 'changed'))
+          and (q.captured_at, q.attempt_id) < (c.captured_at, c.attempt_id)
+        order by q.captured_at desc, q.attempt_id desc limit 1) p on true
+    left join extractions pe on pe.connector = c.connector and pe.document_id = c.document_id
+        and pe.content_hash = p.extracted_hash and pe.extractor_version = w.version
+    left join objects po on po.hash = p.extracted_hash
+    where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page'
+      and (%(force)s or not exists (
+        select 1 from extractions e
+        where e.connector = c.connector and e.document_id = c.document_id
+          and e.content_hash = coalesce(c.extracted_hash, c.content_hash) and e.extractor_version = w.version
+          and c.extracted_hash is not null))
+    order by c.document_id, c.captured_at, c.attempt_id"""  # noqa: S608
+
+
+def iter_to_extract(
+    conn: Conn, connector: str, days: Sequence[date], versions: Mapping[str, str], *, force: bool = False
+) -> Iterator[ToExtract]:
+    """Captures without an extraction by the wanted version of their page type, streamed by a server-side cursor."""
+    params = {
+        "c": connector,
+        "days": list(days),
+        "types": list(versions),
+        "versions": list(versions.values()),
+        "force": force,
+    }
+    with conn.cursor(name="to_extract") as cursor:
+        cursor.itersize = 200
+        for row in cursor.execute(query(_TO_EXTRACT), params):
+            yield ToExtract(
+                capture=as_capture(row),
+                page_type=row["page_type"],
+                extractor_version=row["version"],
+                previous_hash=row["previous_hash"],
+                previous_fingerprint=row["previous_fingerprint"],
+                previous_key=row["previous_key"],
+                previous_type=row["previous_type"],
+            )
+
+
+_EXTRACTION_COLUMNS = {
+    "connector": "text",
+    "document_id": "text",
+    "content_hash": "text",
+    "extractor_version": "text",
+    "window_day": "date",
+    "run_id": "text",
+    "page_type": "text",
+    "fingerprint": "text",
+    "text_hash": "text",
+    "structured_hash": "text",
+    "title": "text",
+    "problem": "text",
+    "payload": "jsonb",
+    "blocks_key": "text",
+    "created_at": "timestamptz",
+}
+
+
+def insert_extractions(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Extractions, once each by (connector, document, content, version)."""
+    cleaned = [
+        {
+            **row,
+            "payload": as_json(row["payload"]),
+            "title": clean_text(row["title"]),
+            "problem": clean_text(row["problem"]),
+        }
+        for row in rows
+    ]
+    insert_many(conn, "extractions", _EXTRACTION_COLUMNS, cleaned)
+
+
+def point_captures(conn: Conn, pointers: Sequence[tuple[str, str, str]]) -> None:
+    """(attempt, content that speaks for it, fingerprint): where a capture's values are to be read."""
+    if not pointers:
+        return
+    ids, hashes, fingerprints = zip(*pointers, strict=True)
+    statement = """
+        update captures c set extracted_hash = v.hash, fingerprint = v.fingerprint
+        from unnest(%s::text[], %s::text[], %s::text[]) as v(id, hash, fingerprint)
+        where c.attempt_id = v.id and c.extracted_hash is distinct from v.hash"""
+    conn.execute(query(statement), (list(ids), list(hashes), list(fingerprints)))
+
+
+_HAS_EXTRACTION = """
+    join documents d on d.connector = c.connector and d.id = c.document_id
+    join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
+    join extractions e on e.connector = c.connector and e.document_id = c.document_id
+        and e.content_hash = c.extracted_hash and e.extractor_version = w.version"""
+
+_EXTRACTION = "e.payload, e.text_hash, e.structured_hash, e.fingerprint as e_fingerprint, e.blocks_key, e.problem"
+
+# Also earlier bodies of the same documents that have been read anew: their values are replaced first, by themselves, so
+# that what another extractor reads in old bytes is told apart from what a page has changed.
+_TO_RESOLVE = f"""
+    select {_CAPTURE}, w.version, {_EXTRACTION}, e.title
+    from captures c join objects o on o.hash = c.content_hash {_HAS_EXTRACTION}
+    where c.connector = %(c)s and c.kind = 'page'
+      and (c.window_day = any(%(days)s) or c.document_id in (
+            select n.document_id from captures n where n.connector = %(c)s and n.window_day = any(%(days)s)
+              and n.resolved_version is distinct from w.version))
+      and ((%(force)s and c.window_day = any(%(days)s)) or c.resolved_version is distinct from w.version)
+    order by c.document_id, c.captured_at, c.attempt_id"""  # noqa: S608
+
+
+def iter_to_resolve(
+    conn: Conn, connector: str, days: Sequence[date], versions: Mapping[str, str], *, force: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Captures whose values the statements do not hold yet, with their extraction."""
+    params = _params(connector, days, versions, force)
+    with conn.cursor(name="to_resolve") as cursor:
+        cursor.itersize = 200
+        yield from cursor.execute(query(_TO_RESOLVE), params)
+
+
+# A removal has no body, so it comes from the attempts; both kinds come in one order, document by document. Beside each
+# stand the version and the trusted body before it.
+_TO_JUDGE = f"""
+    with item as (
+        select c.attempt_id as id, c.document_id, c.captured_at as at, c.window_day, c.url, c.content_hash,
+               c.extracted_hash, c.etag, c.last_modified, null::int as status, c.verdict, w.version, e.title,
+               {_EXTRACTION}
+        from captures c {_HAS_EXTRACTION}
+        where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page'
+          and (%(force)s or c.verdict is null)
+        union all
+        select a.id, a.document_id, a.finished_at, a.window_day, a.url, null, null, null, null, a.status, a.verdict,
+               w.version, null, null, null, null, null, null, null
+        from attempts a
+        join documents d on d.connector = a.connector and d.id = a.document_id
+        join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
+        where a.connector = %(c)s and a.window_day = any(%(days)s) and a.kind = 'page' and a.outcome = 'PAGE_REMOVED'
+          and (%(force)s or a.verdict is null))
+    select i.*, v.id as v_id, v.kind as v_kind, p.extracted_hash as p_hash, p.payload as p_payload,
+           p.text_hash as p_text_hash, p.structured_hash as p_structured_hash, p.fingerprint as p_fingerprint,
+           p.blocks_key as p_blocks_key, p.problem as p_problem, p.title as p_title,
+           d.removed_streak, d.listed_at, d.created_at, d.group_name
+    from item i
+    join documents d on d.connector = %(c)s and d.id = i.document_id
+    left join lateral (
+        select v.id, v.kind from versions v
+        where v.connector = %(c)s and v.document_id = i.document_id and (v.captured_at, v.first_capture) < (i.at, i.id)
+        order by v.captured_at desc, v.first_capture desc limit 1) v on true
+    left join lateral (
+        select q.extracted_hash, e.payload, e.text_hash, e.structured_hash, e.fingerprint, e.blocks_key, e.problem,
+               e.title
+        from captures q
+        join extractions e on e.connector = q.connector and e.document_id = q.document_id
+            and e.content_hash = q.extracted_hash and e.extractor_version = i.version
+        where q.connector = %(c)s and q.document_id = i.document_id and (q.captured_at, q.attempt_id) < (i.at, i.id)
+          and q.verdict in ('unchanged', 'markup_only', 'noise', 'changed')
+        order by q.captured_at desc, q.attempt_id desc limit 1) p on true
+    order by i.document_id, i.at, i.id"""  # noqa: S608
+
+
+def iter_to_judge(
+    conn: Conn, connector: str, days: Sequence[date], versions: Mapping[str, str], *, force: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Bodies and removals without a verdict, each with its extraction and with what stood before it."""
+    params = _params(connector, days, versions, force)
+    with conn.cursor(name="to_judge") as cursor:
+        cursor.itersize = 200
+        yield from cursor.execute(query(_TO_JUDGE), params)
+
+
+def _params(connector: str, days: Sequence[date], versions: Mapping[str, str], force: bool) -> dict[str, Any]:
+    return {
+        "c": connector,
+        "days": list(days),
+        "types": list(versions),
+        "versions": list(versions.values()),
+        "force": force,
+    }
+
+
+def unfinished(conn: Conn, connector: str, days: Sequence[date], versions: Mapping[str, str]) -> bool:
+    """Whether any body or removal of the windows waits for a stage below raw_archive."""
+    statement = """
+        select exists (
+            select 1 from captures c
+            join documents d on d.connector = c.connector and d.id = c.document_id
+            join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
+            where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page'
+              and (c.verdict is null or c.resolved_version is distinct from w.version))
+        or exists (
+            select 1 from attempts a
+            where a.connector = %(c)s and a.window_day = any(%(days)s) and a.kind = 'page'
+              and a.outcome = 'PAGE_REMOVED' and a.verdict is null) as yes"""
+    row = conn.execute(query(statement), _params(connector, days, versions, False)).fetchone()
+    return bool(row and row["yes"])
+
+
+def versions_before(
+    conn: Conn, connector: str, document: str, at: datetime, attempt: str, limit: int = 3
+) -> list[dict[str, Any]]:
+    """The document's versions before a capture, newest first."""
+    statement = """
+        select * from versions where connector = %s and document_id = %s and (captured_at, first_capture) < (%s, %s)
+        order by captured_at desc, first_capture desc limit %s"""
+    return conn.execute(query(statement), (connector, document, at, attempt, limit)).fetchall()
+
+
+def get_extraction(conn: Conn, connector: str, document: str, content: str, version: str) -> dict[str, Any] | None:
+    """One extraction's row."""
+    return conn.execute(
+        "select * from extractions where connector = %s and document_id = %s and content_hash = %s"
+        " and extractor_version = %s",
+        (connector, document, content, version),
+    ).fetchone()
+
+
+_VERSION_COLUMNS = {
+    "id": "text",
+    "connector": "text",
+    "document_id": "text",
+    "first_capture": "text",
+    "kind": "text",
+    "captured_at": "timestamptz",
+    "window_day": "date",
+    "content_hash": "text",
+    "last_confirmed_at": "timestamptz",
+}
+
+
+def insert_versions(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Versions, once each by (document, first capture)."""
+    insert_many(conn, "versions", _VERSION_COLUMNS, rows)
+
+
+_CHANGE_COLUMNS = {
+    "id": "text",
+    "connector": "text",
+    "window_day": "date",
+    "document_id": "text",
+    "url": "text",
+    "run_id": "text",
+    "detected_at": "timestamptz",
+    "from_version": "text",
+    "to_version": "text",
+    "kind": "text",
+    "significance": "smallint",
+    "summary": "text",
+    "reasons": "jsonb",
+    "confirmation": "text",
+    "fields": "jsonb",
+}
+_REPLACE_CHANGE = """(id) do update set kind = excluded.kind, significance = excluded.significance,
+    summary = excluded.summary, reasons = excluded.reasons, fields = excluded.fields,
+    from_version = excluded.from_version, confirmation = excluded.confirmation"""
+
+
+def insert_changes(conn: Conn, changes: Sequence[PageChange], run_id: str) -> None:
+    """Page changes by id; one that is recomputed replaces its row."""
+    rows = [_change_values(change, run_id) for change in changes]
+    insert_many(conn, "page_changes", _CHANGE_COLUMNS, rows, _REPLACE_CHANGE)
+
+
+def _change_values(change: PageChange, run_id: str) -> dict[str, Any]:
+    values: dict[str, Any] = {name: getattr(change, name, None) for name in _CHANGE_COLUMNS}
+    values["window_day"], values["run_id"] = change.window, run_id
+    values["reasons"] = as_json(list(change.reasons))
+    values["fields"] = as_json([field_json(f) for f in change.fields])
+    values["summary"] = clean_text(change.summary)
+    return values
+
+
+def field_json(field: Any) -> dict[str, Any]:
+    """A field's change as `dci changes --json` shows it."""
+    return {
+        "entity": field.entity,
+        "type": field.type,
+        "property": field.property,
+        "before": field.before,
+        "after": field.after,
+    }
+
+
+def delete_changes(conn: Conn, connector: str, days: Sequence[date], keep: Sequence[str]) -> list[tuple[str, date]]:
+    """Removes a window's changes but those kept; gives what was removed, for analytics."""
+    rows = conn.execute(
+        "delete from page_changes where connector = %s and window_day = any(%s) and id <> all(%s)"
+        " returning id, window_day",
+        (connector, list(days), list(keep)),
+    )
+    return [(row["id"], row["window_day"]) for row in rows]
+
+
+def confirm_changes(conn: Conn, connector: str, documents: Sequence[str], confirmation: str) -> list[tuple[str, date]]:
+    """Settles the pending change to each document's newest version; gives the rows that moved, for analytics."""
+    statement = """
+        update page_changes p set confirmation = %(f)s
+        where p.connector = %(c)s and p.document_id = any(%(d)s) and p.confirmation = 'pending'
+          and p.to_version = (select v.id from versions v where v.connector = p.connector
+              and v.document_id = p.document_id order by v.captured_at desc, v.first_capture desc limit 1)
+        returning id, window_day"""
+    rows = conn.execute(query(statement), {"c": connector, "d": list(documents), "f": confirmation})
+    return [(row["id"], row["window_day"]) for row in rows]
+
+
+def set_verdicts(conn: Conn, verdicts: Mapping[str, Verdict]) -> set[str]:
+    """Sets verdicts where there is none; gives the captures and attempts that had none, which alone move a schedule."""
+    if not verdicts:
+        return set()
+    params = {"ids": list(verdicts), "verdicts": [str(v) for v in verdicts.values()]}
+    done: set[str] = set()
+    for table, key in (("captures", "attempt_id"), ("attempts", "id")):
+        extra = " and t.outcome = 'PAGE_REMOVED'" if table == "attempts" else ""
+        statement = f"""
+            update {table} t set verdict = v.verdict
+            from unnest(%(ids)s::text[], %(verdicts)s::text[]) as v(id, verdict)
+            where t.{key} = v.id and t.verdict is null{extra} returning t.{key} as id"""  # noqa: S608
+        done |= {row["id"] for row in conn.execute(query(statement), params)}
+    return done
+
+
+def object_key(conn: Conn, content: str) -> str | None:
+    """Archive key of a body; None where it is not archived."""
+    row = conn.execute("select key from objects where hash = %s and deleted_at is null", (content,)).fetchone()
+    return row["key"] if row else None

@@ -1,0 +1,160 @@
+"""The registry: one Postgres database behind a small pool; its statements live in `stores.pg`.
+
+Every write of the product goes through `transaction()`, so a chunk is whole or not there. The database's clock decides
+between machines. A dry run uses `ShadowRegistry`: the same statements over temporary copies of the connector's rows on
+one connection, so that nothing persists and no second implementation can drift from the first.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from dci_pipeline.errors import StoreUnavailable
+from dci_pipeline.stores.pg.bulk import Conn, query
+
+CONNECT_TIMEOUT_S = 10
+"""A database that needs longer is down for a person who waits; shorter fails a server that is just starting."""
+
+POOL_SIZE = 6
+"""Fetch loop, slot reservations, writer, lease; more only costs the server memory."""
+
+_CONNECTION: dict[str, Any] = {"row_factory": dict_row, "options": "-c timezone=UTC"}
+
+SHADOWED = (
+    "connectors",
+    "sources",
+    "connector_state",
+    "documents",
+    "discoveries",
+    "attempts",
+    "objects",
+    "captures",
+    "extractions",
+    "versions",
+    "page_changes",
+    "entities",
+    "statements",
+    "mentions",
+    "entity_events",
+    "reviews",
+    "system_alerts",
+    "robots_snapshots",
+    "leases",
+    "connector_runs",
+    "outbox",
+)
+"""All but hosts: a dry run keeps the host's rate, because the law needs it."""
+
+_OTHERWISE = {
+    "connectors": "id = {c}",
+    "objects": "hash in (select content_hash from public.captures where connector = {c})",
+    "robots_snapshots": "true",
+    "system_alerts": "false",
+}
+"""Which rows of the tables without a connector column are copied."""
+
+
+class Registry:
+    """A pool of connections to the registry's database."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._pool: ConnectionPool[Connection[DictRow]] | None = None
+        self._lock = threading.Lock()
+
+    def _open(self) -> ConnectionPool[Connection[DictRow]]:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self.url,
+                    min_size=1,
+                    max_size=POOL_SIZE,
+                    timeout=CONNECT_TIMEOUT_S,
+                    reconnect_timeout=CONNECT_TIMEOUT_S,
+                    kwargs={
+                        "row_factory": dict_row,
+                        "options": "-c timezone=UTC",
+                        "connect_timeout": CONNECT_TIMEOUT_S,
+                    },
+                    open=True,
+                    check=ConnectionPool.check_connection,
+                )
+            return self._pool
+
+    @property
+    def where(self) -> str:
+        """Address without the password, for messages."""
+        info = psycopg.conninfo.conninfo_to_dict(self.url)
+        return f"{info.get('host', 'localhost')}:{info.get('port', 5432)}/{info.get('dbname', '')}"
+
+    @contextmanager
+    def transaction(self) -> Iterator[Conn]:
+        """One transaction: committed at the end, rolled back on any error. Raises StoreUnavailable."""
+        try:
+            with self._open().connection() as conn:
+                yield conn
+        except (psycopg.OperationalError, PoolTimeout) as exc:
+            raise StoreUnavailable("Postgres", self.where, _one_line(exc)) from exc
+
+    def now(self) -> datetime:
+        """The database's clock, UTC."""
+        with self.transaction() as conn:
+            row = conn.execute("select clock_timestamp() as now").fetchone()
+        assert row is not None
+        now: datetime = row["now"]
+        return now
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.close()
+                self._pool = None
+
+
+class ShadowRegistry(Registry):
+    """Reads through to the real tables, writes only to temporary copies; gone when closed. For dry runs.
+
+    Copies the rows of one connector at the start, so its cost grows with that connector's history."""
+
+    def __init__(self, url: str, connector: str) -> None:
+        super().__init__(url)
+        self._turn = threading.RLock()
+        self._conn = psycopg.connect(url, **_CONNECTION)
+        with self._conn.transaction():
+            for table in SHADOWED:
+                self._copy(table, connector)
+            self._conn.execute("create temp sequence revision_seq")
+
+    def _copy(self, table: str, connector: str) -> None:
+        where = _OTHERWISE.get(table, "connector = {c}")
+        make = f"create temp table {table} (like public.{table} including defaults including indexes)"
+        fill = query(f"insert into pg_temp.{table} select * from public.{table} where {where}")  # noqa: S608
+        self._conn.execute(query(make))
+        self._conn.execute(fill.format(c=connector))
+
+    @contextmanager
+    def transaction(self) -> Iterator[Conn]:
+        """As Registry.transaction, on the one connection that has the copies; threads take turns."""
+        with self._turn, self._conn.transaction():
+            yield self._conn
+
+    def close(self) -> None:
+        self._conn.close()
+
+
+def _one_line(exc: BaseException) -> str:
+    return " ".join(str(exc).split())[:300] or type(exc).__name__
+
+
+def fetch_value(conn: Conn, statement: str, params: Any = None) -> Any:
+    """First column of the first row, or None."""
+    row = conn.execute(query(statement), params).fetchone()
+    return None if row is None else next(iter(row.values()))

@@ -1,0 +1,132 @@
+"""Robots: our verdicts against RFC 9309's examples, Google's parser and three other suites.
+
+The URL of the file itself (`/robots.txt`) must be allowed in `real_files`, as RFC 9309 §2.2.2 says, whatever Google's
+parser answered there. Lists of names in one question bind nothing: a crawler has one name.
+"""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from dci_pipeline.parsing.robots import RobotsRules, parse_robots
+
+pytestmark = pytest.mark.corpora
+
+Record = dict[str, Any]
+Load = Callable[[str], list[Record]]
+
+ESCAPES = "RFC 9309 §2.2.2: octets outside US-ASCII, and escapes of unreserved characters, are compared decoded"
+HEX_CASE = "RFC 9309 §2.2.2 with RFC 3986 §2.1: hex digits of an escape are equal in both cases"
+GOOGLE_EXCLUDED = {f"google/ID_Encoding/{n}": ESCAPES for n in (3, 5, 6)}
+REAL_EXCLUDED = {"real/www.bathandbodyworks.com": HEX_CASE, "real/www.chron.com": HEX_CASE}
+CRAWLER_COMMONS_EXCLUDED = {
+    "ccr/testUnicodeUnescapedPaths/59": ESCAPES,
+    "ccr/testSitemap/343": "RFC 9309 §2.2.4: a record has a name; a line that is only a URL is none",
+    "ccr/testBigCrawlDelay/317": "RFC 9309 §2.2.4: Crawl-delay is another record and disallows nothing",
+    "ccr/testMultiAgentNames/308": "RFC 9309 §2.2.1: one product token a User-agent line",
+    "ccr/testSpacesInMultipleUserAgentNames/369": "RFC 9309 §2.2.1: one product token a User-agent line",
+    "ccr/testSpacesInMultipleUserAgentNames/370": "RFC 9309 §2.2.1: one product token a User-agent line",
+    "ccr/testHeritrixCases/284": "RFC 9309 §2.2.1: a name with spaces is no product token",
+    "ccr/testHeritrixCases/285": "RFC 9309 §2.2.1: a name with spaces is no product token",
+    "ccr/testHeritrixCases/286": "RFC 9309 §2.2.1: a name with spaces is no product token",
+    "ccr/testHeritrixCases/289": "RFC 9309 §2.2.1: a name with spaces is no product token",
+}
+PROTEGO_EXCLUDED = {
+    "protego/test_protego/test_special_symbols_dual_behaviour/2": "RFC 9309 §2.2.3: a final $ ends the pattern",
+    "protego/test_protego/test_special_symbols_dual_behaviour/3": "RFC 9309 §2.2.3: a final $ ends the pattern",
+    "protego/test_protego/test_generosity/3": "RFC 9309 §2.2.1: a name with spaces is no product token",
+    "protego/test_protego/test_generosity/5": "RFC 9309 §2.2.1: a name with spaces is no product token",
+    "protego/test_protego/test_generosity/7": "RFC 9309 §2.2.1: a product token holds no *",
+    "protego/test_protego/test_grouping_unknown_keys/3": "RFC 9309 §2.2: only rules end a group's User-agent lines",
+}
+
+
+def _rules(given: Record) -> RobotsRules:
+    packed = given.get("robots_base64")
+    return parse_robots(base64.b64decode(packed) if packed else given["robots"].encode())
+
+
+def _asks_several_names(record: Record) -> bool:
+    name = record["input"].get("user_agent", "*")
+    return name is None or "," in name
+
+
+def _agrees(record: Record) -> bool | None:
+    """Whether our answer is the expected one; None for a question that we do not answer."""
+    given, expected = record["input"], record["expect"]
+    rules, agent = _rules(given), given.get("user_agent", "*")
+    if "allowed" in expected:
+        return rules.decide(given["url"], agent).allowed == bool(expected["allowed"])
+    if "sitemaps" in expected:
+        return list(rules.sitemaps) == list(expected["sitemaps"])
+    if "sitemap_count" in expected:
+        return len(rules.sitemaps) == int(expected["sitemap_count"])
+    if "request_rate" in expected:
+        return bool(_rate(rules, agent) == expected["request_rate"])
+    if "crawl_delay" in expected or "crawl_delay_ms" in expected:
+        delay = rules.crawl_delay(agent)
+        milliseconds = (
+            expected["crawl_delay_ms"] if "crawl_delay_ms" in expected else _times_thousand(expected["crawl_delay"])
+        )
+        return (None if delay is None else delay.total_seconds() * 1000) == milliseconds
+    return None
+
+
+def _is_robots_url(url: str) -> bool:
+    return urlsplit(url).path == "/robots.txt"
+
+
+def _times_thousand(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def _rate(rules: RobotsRules, agent: str) -> Record | None:
+    rate = rules.request_rate(agent)
+    if rate is None:
+        return None
+    hours = {"start": rate.start, "end": rate.end}
+    shown = {key: None if value is None else value.isoformat() for key, value in hours.items()}
+    return {"requests": rate.requests, "seconds": rate.period.total_seconds(), **shown}
+
+
+@pytest.mark.parametrize(
+    ("set_name", "target", "excluded"),
+    [
+        ("robots/rfc9309", 0.995, {}),
+        ("robots/google_allowed", 0.995, GOOGLE_EXCLUDED),
+        ("robots/crawler_commons", 0.96, CRAWLER_COMMONS_EXCLUDED),
+        ("robots/protego_suite", 0.995, PROTEGO_EXCLUDED),
+        ("robots/reppy_suite", 0.98, {}),
+    ],
+)
+def test_verdicts_agree_with_the_suite(
+    load_set: Load, score: Callable[..., None], set_name: str, target: float, excluded: dict[str, str]
+) -> None:
+    answers = {r["id"]: _agrees(r) for r in load_set(set_name) if not _asks_several_names(r)}
+    passed = [key for key, answer in answers.items() if answer]
+    failed = [key for key, answer in answers.items() if answer is False]
+    score(set_name, passed, failed, excluded, target=target)
+
+
+def test_verdicts_on_real_files_are_googles(load_set: Load, score: Callable[..., None]) -> None:
+    passed: list[str] = []
+    failed: list[str] = []
+    for record in load_set("robots/real_files"):
+        rules = _rules(record["input"])
+        asked = zip(record["input"]["queries"], record["expect"]["allowed"], strict=True)
+        right = all(
+            rules.decide(query["url"], query["user_agent"]).allowed is (allowed or _is_robots_url(query["url"]))
+            for query, allowed in asked
+        )
+        right = right and list(rules.sitemaps) == list(dict.fromkeys(record["expect"]["sitemaps"]))
+        (passed if right else failed).append(record["id"])
+    score("robots/real_files", passed, failed, REAL_EXCLUDED, target=0.995)
+
+
+def test_sitemap_lines_are_read_as_google_reads_them(load_set: Load, score: Callable[..., None]) -> None:
+    records = [r for r in load_set("robots/google_parse") if r["input"]["kind"] == "sitemap"]
+    passed = [r["id"] for r in records if _agrees(r)]
+    score("robots/google_parse", passed, [r["id"] for r in records if r["id"] not in passed], target=1.0)

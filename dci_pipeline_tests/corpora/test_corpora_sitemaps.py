@@ -1,0 +1,97 @@
+"""Sitemaps: entries, dates and robustness against three other suites."""
+
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from dci_pipeline.parsing.dates import parse_feed_date, parse_lastmod, parse_w3c
+from dci_pipeline.parsing.robots import parse_robots
+from dci_pipeline.parsing.sitemaps import SitemapItem, SitemapRef, SitemapUrl, iter_sitemap
+
+pytestmark = pytest.mark.corpora
+
+Record = dict[str, Any]
+DEFAULT_URL = "http://www.example.com/sitemap.xml"
+
+
+def _items(given: Record) -> list[SitemapItem]:
+    packed = given.get("content_base64")
+    body = base64.b64decode(packed) if packed else given["content"].encode()
+    return list(iter_sitemap(body, url=given.get("url") or DEFAULT_URL))
+
+
+def _agrees(record: Record) -> bool | None:
+    """Whether every expectation that concerns us holds; None for a question that this reader does not answer."""
+    given, expected = record["input"], record["expect"]
+    if "instant" in expected:
+        return _date(given) == _instant(expected["instant"])
+    if "robots" in given:
+        return list(parse_robots(given["robots"].encode()).sitemaps) == list(expected["sitemaps"])
+    if "content" not in given and "content_base64" not in given:
+        return None
+    return all(_holds(_items(given), key, value) for key, value in expected.items())
+
+
+def _date(given: Record) -> datetime | None:
+    if "lastmod" in given:
+        return parse_w3c(given["lastmod"])
+    found = parse_feed_date(given["pubDate"])
+    return found.at if found else None
+
+
+def _instant(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _holds(items: list[SitemapItem], key: str, value: Any) -> bool:
+    urls = [item for item in items if isinstance(item, SitemapUrl)]
+    refs = [item.loc for item in items if isinstance(item, SitemapRef)]
+    locs = [item.loc for item in urls]
+    match key:
+        case "urls" | "error_or_urls":
+            return locs == list(value)
+        case "sitemaps":
+            return refs == [entry["loc"] for entry in value]
+        case "sitemaps_contain":
+            return set(value) <= set(refs)
+        case "count":
+            return len(locs) + len(refs) == int(value)
+        case "must_not_contain":
+            return not any(word in loc for word in value for loc in locs)
+        case "alternates":
+            return all(dict(item.alternates) == value for item in urls)
+        case "lastmod_month":
+            return all(item.lastmod is not None and item.lastmod.month == value for item in urls)
+        case "entries":
+            return [_fields(item, entry) for item, entry in zip(_listed(items), value, strict=True)] == [True] * len(
+                value
+            )
+    return True
+
+
+def _listed(items: list[SitemapItem]) -> list[SitemapUrl | SitemapRef]:
+    return [item for item in items if isinstance(item, SitemapUrl | SitemapRef)]
+
+
+def _fields(item: SitemapUrl | SitemapRef, entry: Record) -> bool:
+    right = item.loc == entry["loc"] and item.lastmod == parse_lastmod(entry.get("lastmod") or "")
+    if isinstance(item, SitemapRef):
+        return right
+    priority = float(entry["priority"]) if entry.get("priority") else None
+    return right and item.changefreq == entry.get("changefreq") and item.priority == priority
+
+
+@pytest.mark.parametrize("set_name", ["sitemaps/crawler_commons", "sitemaps/scrapy", "sitemaps/trafilatura"])
+def test_entries_agree_with_the_suite(
+    load_set: Callable[[str], list[Record]], score: Callable[..., None], set_name: str
+) -> None:
+    answers = {record["id"]: _agrees(record) for record in load_set(set_name)}
+    passed = [key for key, answer in answers.items() if answer]
+    failed = [key for key, answer in answers.items() if answer is False]
+    score(set_name, passed, failed, target=0.95)
