@@ -1,7 +1,7 @@
 """The visible text of a page as blocks in reading order: what two versions of a page are compared by.
 
-Only text and where blocks begin count, so attributes, class names, wrappers, inline markup and comments leave it as it was.
-Nothing is laid out: what only a stylesheet hides counts as visible.
+Only text and where blocks begin count, so attributes, class names, wrappers, inline markup and comments leave it as
+it was. Nothing is laid out: what only a stylesheet hides counts as visible.
 """
 
 import hashlib
@@ -21,8 +21,11 @@ MAX_CELL_PARAGRAPHS = 6
 CELL_SEPARATOR = " | "
 
 _DROPPED = frozenset(
-    ["script", "style", "template", "noscript", "head", "iframe", "object", "embed", "svg", "math", "canvas", "audio", "video", "select", "datalist", "textarea", "input", "map"]
-)
+    (
+        "script", "style", "template", "noscript", "head", "iframe", "object", "embed", "svg", "math", "canvas",
+        "audio", "video", "select", "datalist", "textarea", "input", "map",
+    )
+)  # fmt: skip
 _KINDS: dict[str, BlockKind] = {
     **{f"h{level}": "heading" for level in range(1, 7)},
 

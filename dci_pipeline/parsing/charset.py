@@ -1,7 +1,8 @@
 """Bytes of a page to text: byte order mark, then header, then the page's own declaration, then detection.
 
-The order is the one that browsers keep (WHATWG HTML §13.2.3.2), labels are those of the WHATWG Encoding Standard, and a
-byte that its encoding does not know becomes U+FFFD. Nothing here raises: a page that lies about its charset is still a page.
+The order is the one that browsers keep (WHATWG HTML §13.2.3.2), labels are those of the WHATWG Encoding Standard, and
+a byte that its encoding does not know becomes U+FFFD. Nothing here raises: a page that lies about its charset is
+still a page.
 """
 
 import codecs

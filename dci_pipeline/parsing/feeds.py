@@ -17,6 +17,7 @@ import feedparser  # type: ignore[import-untyped]
 
 from dci_pipeline.parsing.charset import detect_encoding
 from dci_pipeline.parsing.dates import parse_feed_date
+from dci_pipeline.parsing.references import repair_references
 from dci_pipeline.parsing.urls import join_url
 
 _LEAD = re.compile(rb"(?:\xef\xbb\xbf|\s|<\?xml[^>]*\?>|<!--.*?-->)*", re.DOTALL)
@@ -125,7 +126,7 @@ def _parse_xml(body: bytes, start: bytes, url: str, content_type: str | None) ->
     kind = f"application/xml; charset={guessed}" if guessed else content_type or "application/xml"
     headers = {"content-location": url, "content-type": kind}
     try:
-        parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
+        parsed = feedparser.parse(io.BytesIO(repair_references(body)), response_headers=headers)
     except Exception as exc:  # feedparser lets slip whatever odd markup trips it; the edge of one document is here
         return NotAFeed(reason=f"feedparser cannot read it ({type(exc).__name__}: {exc})")
     entries, version = parsed.get("entries", []), parsed.get("version", "")

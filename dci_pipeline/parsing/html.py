@@ -1,7 +1,8 @@
 """A page parsed once: its tree, and what its head and its links say.
 
-Broken markup, NUL bytes, missing tags and deep nesting are read as libxml2's HTML parser reads them (elements deeper than 2,048
-are lost, by its limit). A page served as XHTML goes the same way: the parser closes `<div/>` as XHTML means it.
+Broken markup, NUL bytes, missing tags and deep nesting are read as libxml2's HTML parser reads them (elements deeper
+than 2,048 are lost, by its limit). A page served as XHTML goes the same way: the parser closes `<div/>` as XHTML
+means it.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Numbers with their units as pages of any language write them; what may mean two numbers is refused with the reason.
 
-The trap is the separator: `1,250` is 1250 in English and 1.25 in German. A separator is settled by the text itself (two kinds,
-several groups, a group that is no thousand), else by the page's language, else not at all.
+The trap is the separator: `1,250` is 1250 in English and 1.25 in German. A separator is settled by the text itself
+(two kinds, several groups, a group that is no thousand), else by the page's language, else not at all.
 """
 
 import re
@@ -10,9 +10,18 @@ from dataclasses import dataclass
 from dci_pipeline.model.units import UNITS, unit_size
 
 _DECIMAL_COMMA = frozenset(
-    ["af", "az", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fr", "gl", "hr", "hu", "id", "is", "it", "ka", "kk", "lt", "lv", "mk", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sq", "sr", "sv", "tr", "uk", "vi"]
-)
-_SPACE_GROUPS = frozenset(["be", "bg", "cs", "et", "fi", "fr", "hu", "kk", "lt", "lv", "nb", "nn", "no", "pl", "pt", "ru", "sk", "sv", "uk"])
+    (
+        "af", "az", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fr", "gl", "hr", "hu",
+        "id", "is", "it", "ka", "kk", "lt", "lv", "mk", "nb", "nl", "nn", "no", "pl", "pt", "ro", "ru", "sk", "sl",
+        "sq", "sr", "sv", "tr", "uk", "vi",
+    )
+)  # fmt: skip
+_SPACE_GROUPS = frozenset(
+    (
+        "be", "bg", "cs", "et", "fi", "fr", "hu", "kk", "lt", "lv", "nb", "nn", "no", "pl", "pt", "ru", "sk", "sv",
+        "uk",
+    )
+)  # fmt: skip
 _DECIMAL_POINT_REGIONS = frozenset(
     ("es-mx", "es-us", "es-pr", "es-do", "es-gt", "es-hn", "es-ni", "es-pa", "es-sv", "de-ch", "de-li")
 )

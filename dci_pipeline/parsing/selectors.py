@@ -1,6 +1,8 @@
-"""CSS, XPath, JSONPath and regular expressions as a connector's YAML writes them, compiled once and told apart when wrong.
+"""CSS, XPath, JSONPath and regular expressions as a connector's YAML writes them, compiled once and told apart when
+wrong.
 
-CSS is read through cssselect, so what it does not know (`:hover`, `::before`) is refused by name instead of matching nothing.
+CSS is read through cssselect, so what it does not know (`:hover`, `::before`) is refused by name instead of matching
+nothing.
 """
 
 import re

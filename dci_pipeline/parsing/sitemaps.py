@@ -18,6 +18,7 @@ from lxml import etree
 
 from dci_pipeline.parsing.dates import parse_feed_date, parse_lastmod
 from dci_pipeline.parsing.inflate import BrokenStream, iter_inflated
+from dci_pipeline.parsing.references import repair_references
 from dci_pipeline.parsing.urls import join_url
 
 MAX_BYTES = 1024 * 1024 * 1024
@@ -252,14 +253,14 @@ def _free(element: etree._Element) -> None:
 
 
 def _repaired(texts: Iterable[str]) -> Iterator[bytes]:
-    """UTF-8 that the parser takes: no controls, bare ampersands and foreign entities escaped."""
+    """UTF-8 that the parser takes: no controls, bare ampersands and foreign entities escaped, references legal."""
     held = b""
     for text in texts:
         block = held + text.encode("utf-8", errors="replace").translate(None, _CONTROLS)
         cut = block.rfind(b"&", max(0, len(block) - _LONGEST_REFERENCE))
         block, held = (block, b"") if cut < 0 else (block[:cut], block[cut:])
-        yield _BARE_AMPERSAND.sub(b"&amp;", block)
-    yield _BARE_AMPERSAND.sub(b"&amp;", held)
+        yield repair_references(_BARE_AMPERSAND.sub(b"&amp;", block))
+    yield repair_references(_BARE_AMPERSAND.sub(b"&amp;", held))
 
 
 def _name(element: etree._Element) -> str:

@@ -10,8 +10,18 @@ from dci_pipeline.parsing.dates import parse_feed_date
 from dci_pipeline.parsing.html import fold, join_url
 from dci_pipeline.parsing.numbers import Unreadable, read_quantity
 
-_TRUE = frozenset(["true", "yes", "y", "1", "on", "ja", "oui", "si", "sí", "sì", "sim", "tak", "да", "是", "はい", "✓", "✔", "☑", "available", "included"])
-_FALSE = frozenset(["false", "no", "n", "0", "off", "nein", "non", "não", "nie", "нет", "否", "いいえ", "✗", "✘", "☐", "unavailable"])
+_TRUE = frozenset(
+    (
+        "true", "yes", "y", "1", "on", "ja", "oui", "si", "sí", "sì", "sim", "tak", "да", "是", "はい", "✓", "✔", "☑",
+        "available", "included",
+    )
+)  # fmt: skip
+_FALSE = frozenset(
+    (
+        "false", "no", "n", "0", "off", "nein", "non", "não", "nie", "нет", "否", "いいえ", "✗", "✘", "☐",
+        "unavailable",
+    )
+)  # fmt: skip
 _LIST_MARKS = re.compile(r"\s*[;|•·\n]\s*")
 _COMMA = re.compile(r"\s*,\s*")
 _ISO_PART = re.compile(r"(?:19|20)\d{2}(?:-(?:0[1-9]|1[0-2]))?")

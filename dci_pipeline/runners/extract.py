@@ -15,7 +15,8 @@ from dci_pipeline.model.extraction import Extraction
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.payload import pack_blocks, payload_of
 from dci_pipeline.runners.pool import map_documents
-from dci_pipeline.stages.extract import ExtractInput, extract, fingerprint_of
+from dci_pipeline.stages.extract import ExtractInput, extract
+from dci_pipeline.stages.fingerprint import fingerprint, noise_rules
 from dci_pipeline.stages.normalize import normalize
 from dci_pipeline.stores.archive import decompress_body
 from dci_pipeline.stores.archive_keys import blocks_key
@@ -50,7 +51,8 @@ class Body:
     content_hash: str
     content_type: str | None
     url: str
-    headers: tuple[tuple[str, str], ...]
+    x_robots_tag: tuple[str, ...]
+    captured_on: date
     data: bytes
 
 
@@ -102,7 +104,8 @@ def _body(ctx: RunContext, item: ToExtract) -> Body:
         content_hash=capture.content_hash,
         content_type=capture.content_type,
         url=capture.final_url,
-        headers=tuple(capture.headers.items()),
+        x_robots_tag=tuple(filter(None, [capture.headers.get("x-robots-tag")])),
+        captured_on=capture.captured_at.date(),
         data=decompress_body(ctx.stores.archive.get(capture.object_key), MAX_BODY_BYTES),
     )
 
@@ -117,7 +120,8 @@ def _baseline(ctx: RunContext, item: ToExtract) -> Body:
         content_hash=item.previous_hash,
         content_type=item.previous_type,
         url=item.capture.final_url,
-        headers=(),
+        x_robots_tag=(),
+        captured_on=item.capture.captured_at.date(),
         data=decompress_body(ctx.stores.archive.get(item.previous_key), MAX_BODY_BYTES),
     )
 
@@ -126,8 +130,9 @@ def read_document(job: DocumentJob) -> list[Extracted]:
     """Pure: reads a document's bodies; a body whose fingerprint is the one before's is not read."""
     results: list[Extracted] = []
     previous = (job.previous_hash, job.previous_fingerprint)
+    rules = noise_rules(job.change, job.block)
     for body in job.bodies:
-        print_ = fingerprint_of(_input(job, body))
+        print_ = fingerprint(body.data, body.content_type, rules)
         if previous[0] is not None and previous[1] == print_:
             results.append(_same(job, body, previous[0], print_))
             continue
@@ -143,13 +148,13 @@ def _input(job: DocumentJob, body: Body) -> ExtractInput:
         document_id=job.document_id,
         url=body.url,
         content_type=body.content_type,
-        headers=dict(body.headers),
         body=body.data,
         content_hash=body.content_hash,
         page_type=job.page_type,
-        extractor_version=job.version,
-        spec=job.block,
+        extract=job.block,
         change=job.change,
+        x_robots_tag=body.x_robots_tag,
+        captured_on=body.captured_on,
     )
 
 

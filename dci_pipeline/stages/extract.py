@@ -1,4 +1,5 @@
-"""One archived body → its text, its fields, its hashes. Pure: the same bytes under the same rules give the same extraction.
+"""One archived body → its text, its fields, its hashes. Pure: the same bytes under the same rules give the same
+extraction.
 
 HTML and XHTML of any charset, JSON, XML and plain text are read; of anything else only the problem is kept.
 """

@@ -1,7 +1,8 @@
 """One hash a body that stays the same while only runtime noise differs (seed 000, design §9).
 
-It is the cheap gate before extraction: equal fingerprints under one extractor version mean that nothing is done. It masks
-only what cannot be a fact, because a fact masked here would never be seen, while noise left in costs one extraction.
+It is the cheap gate before extraction: equal fingerprints under one extractor version mean that nothing is done. It
+masks only what cannot be a fact, because a fact masked here would never be seen, while noise left in costs one
+extraction.
 """
 
 import hashlib

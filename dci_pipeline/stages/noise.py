@@ -1,9 +1,9 @@
 """What differs between two fetches of a page that did not change: clocks, counters, tokens, cache-busters.
 
-Two readings of the same rules. In markup a value may be masked for its name (`nonce`, `csrf-…`) or its looks (a long random
-token, an epoch number). In visible text only what cannot be a fact is masked: clock times with seconds, ages ("3 minutes
-ago"), counters of visitors, how long the page took to build. Days, prices, quantities and names stay whatever stands around
-them, so that a capacity of 129 that becomes 192 is a change.
+Two readings of the same rules. In markup a value may be masked for its name (`nonce`, `csrf-…`) or its looks (a long
+random token, an epoch number). In visible text only what cannot be a fact is masked: clock times with seconds, ages
+("3 minutes ago"), counters of visitors, how long the page took to build. Days, prices, quantities and names stay
+whatever stands around them, so that a capacity of 129 that becomes 192 is a change.
 """
 
 import re
@@ -107,93 +107,17 @@ REQUEST_ID = re.compile(
 )
 _SEVERAL = re.compile(rf"{MASK}(?:[\s|,;:·•–—()\[\]/-]*{MASK})+")
 _NOISE_WORDS = frozenset(
-    [
-        "page",
-        "generated",
-        "rendered",
-        "served",
-        "built",
-        "loaded",
-        "executed",
-        "processed",
-        "created",
-        "cached",
-        "compiled",
-        "delivered",
-        "produced",
-        "computed",
-        "at",
-        "on",
-        "in",
-        "by",
-        "was",
-        "is",
-        "are",
-        "the",
-        "this",
-        "it",
-        "last",
-        "updated",
-        "refreshed",
-        "checked",
-        "fetched",
-        "synced",
-        "update",
-        "refresh",
-        "server",
-        "time",
-        "current",
-        "local",
-        "system",
-        "site",
-        "clock",
-        "now",
-        "date",
-        "today",
-        "online",
-        "users",
-        "user",
-        "visitors",
-        "visitor",
-        "visits",
-        "hits",
-        "views",
-        "view",
-        "count",
-        "counter",
-        "request",
-        "session",
-        "trace",
-        "id",
-        "ms",
-        "seconds",
-        "s",
-        "utc",
-        "gmt",
-        "as",
-        "of",
-        "since",
-        "you",
-        "number",
-        "no",
-        "a",
-        "report",
-        "timestamp",
-        "content",
-        "data",
-        "list",
-        "stand",
-        "aktualisiert",
-        "zuletzt",
-        "seite",
-        "um",
-        "mis",
-        "à",
-        "jour",
-        "le",
-        "dernière",
-    ]
-)
+    (
+        "page", "generated", "rendered", "served", "built", "loaded", "executed", "processed", "created", "cached",
+        "compiled", "delivered", "produced", "computed", "at", "on", "in", "by", "was", "is", "are", "the", "this",
+        "it", "last", "updated", "refreshed", "checked", "fetched", "synced", "update", "refresh", "server",
+        "time", "current", "local", "system", "site", "clock", "now", "date", "today", "online", "users", "user",
+        "visitors", "visitor", "visits", "hits", "views", "view", "count", "counter", "request", "session",
+        "trace", "id", "ms", "seconds", "s", "utc", "gmt", "as", "of", "since", "you", "number", "no", "a",
+        "report", "timestamp", "content", "data", "list", "stand", "aktualisiert", "zuletzt", "seite", "um", "mis",
+        "à", "jour", "le", "dernière",
+    )
+)  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
 

@@ -1,7 +1,8 @@
 """Runtime noise in HTML source: nonces, tokens, cache-busters, epoch numbers, and the visible noise of stages.noise.
 
-This is the gate that every fetched page passes, so it must cost far less than reading the page: nothing is parsed. Words that
-give noise away are looked up with `str.find`, and only the few places found are looked at closely (3 ms a 100 kB).
+This is the gate that every fetched page passes, so it must cost far less than reading the page: nothing is parsed.
+Words that give noise away are looked up with `str.find`, and only the few places found are looked at closely (3 ms a
+100 kB).
 """
 
 import re

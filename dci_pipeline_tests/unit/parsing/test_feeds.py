@@ -2,6 +2,8 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dci_pipeline.parsing.feeds import Feed, FeedLink, NotAFeed, parse_feed
 
@@ -191,3 +193,24 @@ def test_a_json_feed_has_the_same_fields() -> None:
 @pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/json", "application/rss+xml; charset=x"])
 def test_any_content_type_is_survived(content_type: str | None) -> None:
     assert [item.title for item in read(rss("<title>a</title>"), content_type).items] == ["a"]
+
+
+def test_halves_of_an_emoji_and_forbidden_references_keep_the_feed_well_formed() -> None:
+    feed = read(rss("<title>&#xD83D;&#xDE00;&#55357;&#56832;</title>", "<title>a&#0;b&#xD800;&#x110000;</title>"))
+    assert [item.title for item in feed.items] == ["\U0001f600\U0001f600", "a\ufffdb\ufffd\ufffd"]
+    assert feed.issues == ()
+
+
+def test_markup_that_feedparser_stumbles_over_is_not_a_feed_in_words() -> None:
+    body = rss(
+        "<title>a</title><geo:where xmlns:geo='http://www.georss.org/georss'><x/></geo:where><gml:pos>1 2</gml:pos>"
+    )
+    found = parse_feed(
+        body.replace(b"<rss ", b"<rss xmlns:gml='http://www.opengis.net/gml' "), url=URL, content_type=None
+    )
+    assert found == NotAFeed(reason="feedparser cannot read it (KeyError: 'where')")
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"<rss><channel><item>", b"<feed><entry>", b"{", b"<rdf:RDF>"]))
+def test_no_bytes_raise(body: bytes, start: bytes) -> None:
+    assert isinstance(parse_feed(start + body, url=URL, content_type=None), Feed | NotAFeed)

@@ -3,6 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import time, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dci_pipeline.parsing.robots import NO_RULE, RequestRate, RobotsDecision, parse_robots, product_token
 
@@ -214,3 +216,11 @@ def test_rules_can_be_pickled_and_shared_between_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda n: rules.decide(f"https://dc.example/{n}/x", BOT).line, range(500)))
     assert found == list(range(2, 502))
+
+
+@given(st.binary(max_size=300), st.text(max_size=40), st.text(max_size=20))
+def test_no_bytes_url_or_name_raise(body: bytes, path: str, agent: str) -> None:
+    rules = parse_robots(b"User-agent: *\nDisallow: /a\n" + body)
+    assert rules.decide(f"https://dc.example/{path}", agent).allowed in (True, False)
+    rules.crawl_delay(agent)
+    rules.request_rate(agent)

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dci_pipeline.parsing.sitemaps import SitemapIssue, SitemapRef, SitemapUrl, iter_sitemap
 
@@ -101,6 +103,7 @@ def test_the_content_says_how_it_is_packed_and_written(body: bytes) -> None:
         ("<loc>https://dc.example/?a=1&amp;amp;b=2</loc>", "https://dc.example/?a=1&b=2"),
         ("<loc>https://dc.example/&nbsp;x</loc>", "https://dc.example/&nbsp;x"),
         ("<loc>https://dc.example/&#228;</loc>", "https://dc.example/ä"),
+        ("<loc>https://dc.example/&#0;a</loc>", "https://dc.example/\ufffda"),
         ("<loc>https://dc.example/\x02a</loc>", "https://dc.example/a"),
         ("https://dc.example/bare", "https://dc.example/bare"),
         ("<loc><url>https://dc.example/nested</url></loc>", "https://dc.example/nested"),
@@ -272,3 +275,11 @@ def test_a_hundred_thousand_entries_take_no_more_memory_than_ten_thousand() -> N
         return found
 
     assert peak(100_000) < 1.5 * peak(10_000) + 200_000
+
+
+@given(
+    st.binary(max_size=300), st.sampled_from([b"", b"<urlset><url><loc>", b"<", b"\x1f\x8b", b"https://dc.example/"])
+)
+def test_no_bytes_raise(body: bytes, start: bytes) -> None:
+    for item in iter_sitemap(start + body, url=HOME):
+        assert isinstance(item, SitemapUrl | SitemapRef | SitemapIssue)
