@@ -55,6 +55,7 @@ MAY_USE: dict[str, set[str]] = {
     "certifi": {"http"},
     "charset_normalizer": {"parsing"},
     "chdb": {"stores"},
+    "click": {"cli"},
     "clickhouse_connect": {"stores"},
     "cssselect": {"parsing", "connectors", "stages"},
     "dagster": {"defs", "definitions"},

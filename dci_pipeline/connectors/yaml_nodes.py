@@ -151,7 +151,7 @@ class _Reader:
         try:
             if kind in ("int", "float", "bool", "null"):
                 return self._loader.construct_object(node)
-        except ValueError:  # tagged !!int, but no number
+        except (ValueError, LookupError):  # tagged !!int or !!bool, but no such thing
             pass
         self._file.fault(line, f"is {node.value!r} with the tag {node.tag}, which cannot be read here", at)
         return None

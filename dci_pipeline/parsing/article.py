@@ -13,13 +13,13 @@ from lxml import etree
 from dci_pipeline.parsing.html import Page, fold
 
 _CONSENT = re.compile(
-    r"cookie|consent|gdpr|datenschutz|privacy (?:policy|settings|preferences)|personal data|tracking|advertising partners|"
-    r"legitimate interest|accept all|alle akzeptieren|tout accepter|traceurs",
+    r"cookie|consent|gdpr|datenschutz|privacy (?:policy|settings|preferences)|personal data|tracking"
+    r"|advertising partners|legitimate interest|accept all|alle akzeptieren|tout accepter|traceurs",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[.!?。！？]+\s+|\n+")
 CONSENT_SHARE = 0.6
-"""Share of sentences about cookies above which a text is a consent notice; articles about cookies stay under a half."""
+"""Share of sentences about cookies from which a text is a consent notice; articles on cookies stay under a half."""
 
 _LATEST = date(2199, 12, 31)
 
@@ -49,11 +49,12 @@ class Article:
 def read_article(page: Page, *, with_metadata: bool = True, captured_on: date | None = None) -> Article:
     """The article on `page`; no date after `captured_on` is believed.
 
-    Without metadata, author, date and the like are None and half of the time is saved. Never raises: what cannot be read
-    says so in `quality`.
+    Without metadata, author, date and the like are None and half of the time is saved. Never raises: what cannot be
+    read says so in `quality`.
     """
     # Imported where it is needed: 0.6 s that listing the assets need not pay.
     from trafilatura import bare_extraction
+    from trafilatura.settings import Document
 
     latest = (captured_on or _LATEST).isoformat()
     tree = deepcopy(page.tree)
@@ -69,7 +70,7 @@ def read_article(page: Page, *, with_metadata: bool = True, captured_on: date | 
         )
     except Exception:  # a library's fault on one page's markup must not end the extraction of its fields
         return Article(title=page.title, language=page.lang, quality="failed")
-    if document is None:
+    if not isinstance(document, Document):  # None where nothing was found
         return Article(title=page.title, language=page.lang, quality="empty")
     text = (document.text or "").strip() or None
     return Article(

@@ -28,19 +28,22 @@ _DROPPED = frozenset(
 )  # fmt: skip
 _KINDS: dict[str, BlockKind] = {
     **{f"h{level}": "heading" for level in range(1, 7)},
-
-        "li": "item",
-        "dt": "item",
-        "dd": "item",
-        "tr": "row",
-        "pre": "code",
-        "caption": "caption",
-        "figcaption": "caption"
-    ,
+    "li": "item",
+    "dt": "item",
+    "dd": "item",
+    "tr": "row",
+    "pre": "code",
+    "caption": "caption",
+    "figcaption": "caption",
 }
 _BLOCK_TAGS = frozenset(_KINDS) | frozenset(
-    ["p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "body", "ul", "ol", "dl", "table", "tbody", "thead", "tfoot", "form", "fieldset", "legend", "blockquote", "address", "figure", "hr", "details", "summary", "dialog", "center", "td", "th", "menu", "search", "hgroup", "optgroup", "option", "html", "frameset"]
-)
+    (
+        "p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "body", "ul", "ol", "dl",
+        "table", "tbody", "thead", "tfoot", "form", "fieldset", "legend", "blockquote", "address", "figure", "hr",
+        "details", "summary", "dialog", "center", "td", "th", "menu", "search", "hgroup", "optgroup", "option",
+        "html", "frameset",
+    )
+)  # fmt: skip
 _OUTSIDE_MAIN_TAGS = frozenset(("nav", "footer", "aside"))
 _OUTSIDE_MAIN_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "search"))
 _HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
@@ -53,8 +56,8 @@ def project_text(
 ) -> tuple[Block, ...]:
     """Visible blocks of `page` in reading order.
 
-    `ignore` drops what its CSS selectors match; with `keep` only what it matches counts; the children of what `unordered`
-    matches come in the order of their text. Raises SelectorProblem.
+    `ignore` drops what its CSS selectors match; with `keep` only what it matches counts; the children of what
+    `unordered` matches come in the order of their text. Raises SelectorProblem.
     """
     tree = narrowed_tree(page.tree, ignore=ignore, keep=keep, unordered=unordered)
     return tuple(_Walk(tree).blocks())

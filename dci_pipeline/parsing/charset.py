@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-import webencodings
+import webencodings  # type: ignore[import-untyped]
 from charset_normalizer import from_bytes
 from w3lib.encoding import http_content_type_encoding, read_bom, resolve_encoding, to_unicode
 
@@ -29,8 +29,14 @@ _CANDIDATES = [
     *("koi8_r", "koi8_u", "iso8859_2", "iso8859_5", "iso8859_6", "iso8859_7", "iso8859_8", "iso8859_15", "cp866"),
 ]
 _BY_CODEC = {
-    "utf-16-be": "utf-16be", "utf-16-le": "utf-16le", "cp932": "shift_jis", "cp949": "euc-kr", "big5hkscs": "big5",
-    "utf-32": "utf-32-be", "utf-32-be": "utf-32-be", "utf-32-le": "utf-32-le",
+    "utf-16-be": "utf-16be",
+    "utf-16-le": "utf-16le",
+    "cp932": "shift_jis",
+    "cp949": "euc-kr",
+    "big5hkscs": "big5",
+    "utf-32": "utf-32-be",
+    "utf-32-be": "utf-32-be",
+    "utf-32-le": "utf-32-le",
 }
 """Python codecs whose name is no WHATWG label, with the name that is reported for them."""
 _CODECS = {"gbk": "gb18030", "iso-8859-8-i": "iso8859-8", "x-user-defined": "latin-1", "replacement": "utf-8"}
@@ -120,7 +126,7 @@ def _decoded(body: bytes, encoding: str, source: Source) -> Decoded:
 
 
 def _hyphenated(codec: str) -> str:
-    """Python's codec name in the spelling that WHATWG labels use: `iso8859-5` stays, `cp1251` and `euc_jp` are mapped."""
+    """Python's codec name in the spelling of WHATWG labels: `cp1251` and `euc_jp` are mapped, `iso8859-5` stays."""
     return re.sub(r"^cp(125\d|874)$", r"windows-\1", codec).replace("_", "-")
 
 

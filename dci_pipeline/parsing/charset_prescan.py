@@ -6,7 +6,7 @@ One difference to the standard, which real pages ask for: the scan reads 64 KiB 
 import re
 from collections.abc import Iterator
 
-import webencodings
+import webencodings  # type: ignore[import-untyped]
 
 SCAN_BYTES = 65_536
 

@@ -174,11 +174,11 @@ def _iter_links(tree: html.HtmlElement, base: str) -> Iterator[Link]:
 
 def _reference(element: html.HtmlElement) -> str | None:
     if element.tag == "frame":
-        return element.get("src")
+        return str(element.get("src") or "")
     if element.tag == "link" and not {"next", "prev"} & set(_rel(element)):
         return None
     href = element.get("href")
-    return None if href is None or href.lstrip().startswith("#") else href
+    return None if href is None or href.lstrip().startswith("#") else str(href)
 
 
 def _anchor_text(element: html.HtmlElement) -> str:

@@ -50,7 +50,7 @@ def _inflated(blocks: Iterator[bytes], layers: int) -> Iterator[bytes]:
 
 def _gunzipped(head: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
     """One layer off: members one after another; what follows the last is passed over."""
-    inflater, is_open, data = zlib.decompressobj(zlib.MAX_WBITS | 16), True, head
+    inflater, data = zlib.decompressobj(zlib.MAX_WBITS | 16), head
     while True:
         try:
             out = inflater.decompress(data, BLOCK)
@@ -58,13 +58,13 @@ def _gunzipped(head: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
             raise BrokenStream(f"its gzip data is broken ({exc})") from exc
         if out:
             yield out
-        data, is_open = inflater.unconsumed_tail, not inflater.eof
+        data = inflater.unconsumed_tail
         if inflater.eof:
             data = inflater.unused_data or next(blocks, b"")
             if not data.startswith(_GZIP[:1]):
                 return
             inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        elif not data and not (out and len(out) == BLOCK):
+        elif not data and len(out) < BLOCK:  # a full block may have more behind it without new input
             data = next(blocks, b"")
-            if not data and is_open:
+            if not data:
                 raise BrokenStream("its gzip data ends early")

@@ -6,6 +6,7 @@ The trap is the separator: `1,250` is 1250 in English and 1.25 in German. A sepa
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dci_pipeline.model.units import UNITS, unit_size
 
@@ -27,10 +28,12 @@ _DECIMAL_POINT_REGIONS = frozenset(
 )
 
 _NUMBER = re.compile(
-    r"(?<![\w.,])(?P<sign>[-−+])?(?P<digits>\d{1,3}(?:[\u00a0\u202f\u2009'’ ]\d{3})+(?:[.,]\d+)?(?![\d])|\d+(?:[.,]\d+)*)(?P<percent>\s?%)?"
+    r"(?<![\w.,])(?P<sign>[-−+])?"
+    r"(?P<digits>\d{1,3}(?:[\u00a0\u202f\u2009'’ ]\d{3})+(?:[.,]\d+)?(?![\d])|\d+(?:[.,]\d+)*)(?P<percent>\s?%)?"
 )
 _SCALE = re.compile(
-    r"\s?(?:(?P<k>k)(?![a-z])|(?P<thousand>thousand|tausend|tsd\.?|mille|mil)\b|(?P<million>millions?|million(?:en)?|millones|mio\.?|mln\.?|mn)\b"
+    r"\s?(?:(?P<k>k)(?![a-z])|(?P<thousand>thousand|tausend|tsd\.?|mille|mil)\b"
+    r"|(?P<million>millions?|millionen|millones|mio\.?|mln\.?|mn)\b"
     r"|(?P<billion>billions?|milliarden?|milliards?|mrd\.?|bn)\b)",
     re.IGNORECASE,
 )
@@ -117,7 +120,7 @@ def _readings(text: str, lang: str | None) -> list[_Reading]:
 
 
 def _refuse_doubtful_groups(text: str, match: re.Match[str], lang: str | None) -> None:
-    """`Hall 2 300 kW` may be hall 2 with 300 kW: a plain blank groups digits only at the start or where the language does."""
+    """`Hall 2 300 kW` may be hall 2 with 300 kW: a blank groups digits at the start or where the language does."""
     if " " in match["digits"] and text[: match.start()].strip() and _language(lang) not in _SPACE_GROUPS:
         raise Unreadable(f"{match['digits']!r} may be one number or two")
 
@@ -142,7 +145,7 @@ def _unit_after(text: str, end: int) -> tuple[str | None, str]:
 
 
 def _refuse_range(text: str, readings: list[_Reading]) -> None:
-    for first, second in zip(readings, readings[1:], strict=False):
+    for first, second in pairwise(readings):
         between = text[first.end : second.start]
         if between.strip() in ("x", "X", "×", "*"):
             raise Unreadable(f"it is a product, {first.number:g} times {second.number:g}")

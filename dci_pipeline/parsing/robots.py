@@ -146,6 +146,7 @@ def _name_of(agent: str) -> str:
     return product_token(agent) if "/" in agent else agent
 
 
+@lru_cache(maxsize=16)
 def _with_alias(text: str, name: str) -> tuple[str, str]:
     """Rules and name with an alias that the RFC allows in place of one with digits, which the library cuts short."""
     line = rf"^([ \t]*user[- ]?agent(?:[ \t]*:[ \t]*|[ \t]+)){re.escape(name)}(?![\w-])"

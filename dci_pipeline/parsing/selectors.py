@@ -11,7 +11,7 @@ from typing import Any
 
 from cssselect import HTMLTranslator
 from cssselect.parser import SelectorError as CssError
-from jsonpath_ng.ext import parse as parse_jsonpath
+from jsonpath_ng.ext.parser import parse as parse_jsonpath
 from lxml import etree, html
 
 
@@ -62,4 +62,4 @@ def compile_jsonpath(path: str) -> Any:
 def select_css(root: html.HtmlElement, selector: str) -> list[html.HtmlElement]:
     """Elements below `root` that a CSS selector matches, in document order. Raises SelectorProblem."""
     found = compile_css(selector)(root)
-    return [element for element in found if isinstance(element, etree._Element)]
+    return [element for element in found if isinstance(element, etree._Element)] if isinstance(found, list) else []

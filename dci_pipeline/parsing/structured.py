@@ -84,8 +84,8 @@ def parse_json_ld(text: str) -> Any:
 def find_path(nodes: tuple[Node, ...], path: str) -> list[Found]:
     """Values at `Type.property[.property…]` in document order; empty where no node of that type has them.
 
-    Graphs and nested nodes are searched; `@id` references within the page are followed. A path of one word, `Type`, finds
-    the nodes themselves as one line each.
+    Graphs and nested nodes are searched; `@id` references within the page are followed. A path of one word, `Type`,
+    finds the nodes themselves, a line each.
     """
     type_name, _, steps = path.partition(".")
     all_nodes = list(_iter_nodes(nodes))

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Any
 
 from dci_pipeline.model.entity_types import ValueType
 from dci_pipeline.parsing.dates import parse_feed_date
@@ -27,31 +28,10 @@ _COMMA = re.compile(r"\s*,\s*")
 _ISO_PART = re.compile(r"(?:19|20)\d{2}(?:-(?:0[1-9]|1[0-2]))?")
 _TIME = re.compile(r"\d[Tt ,]+\d{1,2}:\d\d|\d{1,2}:\d\d")
 _CURRENCIES = {
-
-        "€": "EUR",
-        "£": "GBP",
-        "₹": "INR",
-        "₽": "RUB",
-        "₩": "KRW",
-        "₪": "ILS",
-        "₺": "TRY",
-        "₴": "UAH",
-        "zł": "PLN",
-        "chf": "CHF"
-    ,
-
-        "us$": "USD",
-        "a$": "AUD",
-        "au$": "AUD",
-        "c$": "CAD",
-        "ca$": "CAD",
-        "s$": "SGD",
-        "hk$": "HKD",
-        "nz$": "NZD",
-        "r$": "BRL",
-        "nt$": "TWD"
-    ,
-}
+    "€": "EUR", "£": "GBP", "₹": "INR", "₽": "RUB", "₩": "KRW", "₪": "ILS", "₺": "TRY", "₴": "UAH", "zł": "PLN",
+    "us$": "USD", "a$": "AUD", "au$": "AUD", "c$": "CAD", "ca$": "CAD", "s$": "SGD", "hk$": "HKD", "nz$": "NZD",
+    "r$": "BRL", "nt$": "TWD",
+}  # fmt: skip
 _AMBIGUOUS = {"$": "a dollar of which country", "¥": "yen or yuan", "kr": "a crown of which country"}
 _SYMBOL = re.compile(r"(?<![^\W\d_])(?:[A-Za-z]{1,2}\$|[$€£¥₹₽₩₪₺₴]|zł|kr\b)", re.IGNORECASE)
 _CODE = re.compile(
@@ -130,7 +110,7 @@ def _currency(text: str, hint: str | None) -> str:
     if len(codes) > 1:
         raise Unreadable(f"it names {len(codes)} currencies")
     if codes:
-        return codes.pop()
+        return str(codes.pop())
     if hint:
         return hint
     unclear = next((_AMBIGUOUS[symbol] for symbol in sorted(symbols) if symbol in _AMBIGUOUS), "no currency is named")
@@ -156,13 +136,13 @@ def _worded_day(text: str, lang: str | None) -> str:
     import dateparser
 
     language = (lang or "").partition("-")[0].lower()
-    settings = {
+    settings: Any = {
         "PARSERS": ["absolute-time"],  # no "3 days ago": that would ask for the clock
         "REQUIRE_PARTS": ["day", "month", "year"],
         "STRICT_PARSING": True,
-        "RELATIVE_BASE": datetime(2000, 1, 1, tzinfo=UTC).replace(tzinfo=None),
+        "RELATIVE_BASE": datetime(2000, 1, 1),  # noqa: DTZ001 - dateparser wants it naive; no part is ever taken from it
     }
-    found = dateparser.parse(text, languages=[language] if language else None, settings=settings)  # type: ignore[arg-type]
+    found = dateparser.parse(text, languages=[language] if language else None, settings=settings)
     if found is None:
         raise Unreadable("no day, month and year can be read in it")
     return found.date().isoformat()

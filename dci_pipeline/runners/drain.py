@@ -27,7 +27,7 @@ def drain(stores: Stores) -> int:
         return 0
 
 
-def _drain_table(stores: Stores, source: str, target: str, make: Callable[[Row], Row]) -> int:
+def _drain_table(stores: Stores, source: str, target: str, make: Callable[[Row], list[Row]]) -> int:
     moved = 0
     while True:
         with stores.registry.transaction() as conn:
@@ -35,36 +35,55 @@ def _drain_table(stores: Stores, source: str, target: str, make: Callable[[Row],
             if not taken:
                 return moved
             rows = outbox.read_rows(conn, source, [t["row_id"] for t in taken])
-            stores.analytics.insert(target, [_row(t, rows.get(t["row_id"]), make) for t in taken])
+            stores.analytics.insert(target, [row for t in taken for row in _rows(t, rows.get(t["row_id"]), make)])
         moved += len(taken)
 
 
-def _row(taken: Row, row: Row | None, make: Callable[[Row], Row]) -> Row:
-    """The row as it is now, or a tombstone where it is gone."""
+def _rows(taken: Row, row: Row | None, make: Callable[[Row], list[Row]]) -> list[Row]:
+    """What analytics gets for a queued row: the row as it is now, or a tombstone where it is gone."""
     key = {"id": taken["row_id"], "connector": taken["connector"], "window": taken["window_day"]}
-    facts = {} if row is None else make(row)
-    return {**facts, **key, "revision": taken["revision"], "is_deleted": int(row is None)}
+    facts = [{}] if row is None else make(row)
+    return [{**key, **fact, "revision": taken["revision"], "is_deleted": int(row is None)} for fact in facts]
 
 
-def _crawl_log(row: Row) -> Row:
+def _crawl_log(row: Row) -> list[Row]:
     names = (
         "run_id", "document_id", "kind", "url", "host", "level", "outcome", "status", "final_url", "wire_bytes",
         "body_bytes", "ttfb_ms", "total_ms", "robots_hash", "robots_rule", "wait_ms", "cost", "error", "started_at",
         "finished_at",
     )  # fmt: skip
     chain = [f"{hop['status']} {hop['url']}" for hop in row["redirect_chain"]]
-    return {**{name: row[name] for name in names}, "redirect_chain": chain, "credits": row["credits_settled"]}
+    return [{**{name: row[name] for name in names}, "redirect_chain": chain, "credits": row["credits_settled"]}]
 
 
-def _page_change(row: Row) -> Row:
+def _page_change(row: Row) -> list[Row]:
     names = (
         "url", "document_id", "detected_at", "kind", "significance", "summary", "reasons", "confirmation",
         "from_version", "to_version",
     )  # fmt: skip
-    return {**{name: row[name] for name in names}, "fields": as_json(row["fields"])}
+    return [{**{name: row[name] for name in names}, "fields": as_json(row["fields"])}]
 
 
-_TARGETS: dict[str, tuple[str, Callable[[Row], Row]]] = {
+def _entity_changes(row: Row) -> list[Row]:
+    """A row a value; an event without values, such as a removal, is one row."""
+    facts = {
+        "entity_id": row["entity_id"],
+        "entity_type": row["entity_type"],
+        "document_id": row["document_id"],
+        "run_id": row["run_id"],
+        "detected_at": row["at"],
+        "kind": row["event"],
+        "cause": row["cause"],
+    }
+    delta = row["delta"] or {"": [None, None]}
+    return [
+        {**facts, "id": f"{row['id']}:{name}", "property": name, "before": before, "after": after}
+        for name, (before, after) in sorted(delta.items())
+    ]
+
+
+_TARGETS: dict[str, tuple[str, Callable[[Row], list[Row]]]] = {
     "attempts": ("crawl_log", _crawl_log),
     "page_changes": ("page_changes", _page_change),
+    "entity_events": ("entity_changes", _entity_changes),
 }

@@ -24,7 +24,7 @@ from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.parsing.structured import Structured, read_structured
 from dci_pipeline.stages.field_sources import Sources
 from dci_pipeline.stages.fields import read_fields
-from dci_pipeline.stages.fingerprint import fingerprint, masked_text, noise_rules
+from dci_pipeline.stages.fingerprint import fingerprint, json_blocks, masked_text, noise_rules
 from dci_pipeline.stages.noise import NoiseRules
 
 EXTRACTOR_CODE = "1"
@@ -53,7 +53,7 @@ class ExtractInput:
     page_type: str
     extract: ExtractSpec | None = None
     """The YAML's block for the page type."""
-    change: ChangeSpec = ChangeSpec()
+    change: ChangeSpec = field(default_factory=ChangeSpec)
     x_robots_tag: tuple[str, ...] = ()
     captured_on: date | None = None
     """Day of the capture: no later day is believed as a publication date."""
@@ -70,12 +70,12 @@ class _Reading:
     metadata: Mapping[str, str] = field(default_factory=dict)
     fields: tuple[FieldValue, ...] = ()
     entity_type: str | None = None
-    robots: RobotsFlags = RobotsFlags()
+    robots: RobotsFlags = field(default_factory=RobotsFlags)
     problem: str | None = None
 
 
 def extract(document: ExtractInput) -> Extraction:
-    """All that one body yields. Never raises for a body; raises SelectorProblem for rules that the loader let through."""
+    """All that one body yields. Raises SelectorProblem for rules that no loader has checked, nothing for a body."""
     rules = noise_rules(document.change, document.extract)
     decoded, reading = _read(document, rules)
     robots = reading.robots | read_robots_flags(document.x_robots_tag)
@@ -122,7 +122,7 @@ def _read(document: ExtractInput, rules: NoiseRules) -> tuple[Decoded | None, _R
     if kind is MediaKind.HTML:
         return decoded, _read_html(document, decoded.text, rules)
     if kind is MediaKind.JSON:
-        return decoded, _read_json(document, decoded.text)
+        return decoded, _read_json(document, decoded.text, rules)
     return decoded, _read_text(document, decoded.text, rules)
 
 
@@ -202,14 +202,15 @@ def _metadata(page: Page, structured: Structured, article: Article | None) -> Ma
     return {name: text[:MAX_JSON_LD_CHARS] for name, text in found.items() if text}
 
 
-def _read_json(document: ExtractInput, text: str) -> _Reading:
+def _read_json(document: ExtractInput, text: str, rules: NoiseRules) -> _Reading:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as exc:
         return _Reading(problem=f"the body is no JSON: {exc}")
-    sources = Sources(text=text, data=data)
-    fields = read_fields(sources, document.extract) if document.extract is not None else ()
-    return _Reading(fields=fields, entity_type=document.extract.entity if document.extract is not None else None)
+    fields = read_fields(Sources(text=text, data=data), document.extract) if document.extract is not None else ()
+    entity = document.extract.entity if document.extract is not None else None
+    blocks = masked_text(json_blocks(data), rules)
+    return _Reading(blocks=blocks, fields=fields, entity_type=entity)
 
 
 def _read_text(document: ExtractInput, text: str, rules: NoiseRules) -> _Reading:

@@ -15,7 +15,7 @@ from dci_pipeline.parsing.selectors import compile_jsonpath, compile_regex, comp
 from dci_pipeline.parsing.structured import Found, Structured, as_line, find_path
 
 MAX_ITEMS = 300
-"""Values of one field, and items of one page, that are kept: longer lists are listings to crawl, not facts of a page."""
+"""Values of one field, and items of one page, that are kept: longer lists are to be crawled, they are no facts."""
 
 CONFIDENCE = {
     "jsonpath": 1.0,
@@ -41,7 +41,7 @@ class Sources:
     page: Page | None = None
     data: Any = None
     """The parsed body of a JSON document."""
-    structured: Structured = Structured()
+    structured: Structured = field(default_factory=Structured)
 
 
 def read_texts(sources: Sources, spec: FieldSpec, scope: html.HtmlElement | None) -> list[str]:

@@ -16,7 +16,8 @@ MAX_RAW = 10_000
 """Characters of one value's raw text that are kept."""
 
 _LOCATOR = re.compile(
-    r"(?:items:(?P<items>.+?) \[(?P<item>\d+)\] >> )?(?P<kind>\w+):(?P<selector>.+?)(?: @(?P<attr>[\w:.-]+))?(?: \[(?P<index>\d+)\])?",
+    r"(?:items:(?P<items>.+?) \[(?P<item>\d+)\] >> )?(?P<kind>\w+):(?P<selector>.+?)"
+    r"(?: @(?P<attr>[\w:.-]+))?(?: \[(?P<index>\d+)\])?",
     re.DOTALL,
 )
 
@@ -34,7 +35,7 @@ class _Item:
 def read_fields(sources: Sources, spec: ExtractSpec) -> tuple[FieldValue, ...]:
     """All fields of all items, in the YAML's order; a field that is not on the page is absent.
 
-    A text that is not of its type stays with its raw text and the problem. Of items without a key only the problem is kept.
+    A text that is not of its type stays with its raw text and the problem; of items without a key the problem is kept.
     """
     if spec.items is None:
         item = _Item(key="", scope=None, prefix="")

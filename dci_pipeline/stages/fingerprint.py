@@ -33,8 +33,10 @@ _NOISY_KEY = re.compile(
 
 
 def fingerprint(body: bytes, content_type: str | None, noise: NoiseRules = NO_RULES) -> str:
-    """Sha256 as hex over the body's text with runtime noise and what the connector ignores taken out. Never raises for a
-    body; raises SelectorProblem for a rule that cannot be read."""
+    """Sha256 as hex over the body's text with runtime noise and what the connector ignores taken out.
+
+    Raises SelectorProblem for a rule that cannot be read, nothing for a body.
+    """
     kind = media_kind(content_type, body)
     if kind is MediaKind.BINARY:
         return hashlib.sha256(body).hexdigest()
@@ -71,6 +73,21 @@ def masked_text(blocks: Iterable[Block], noise: NoiseRules = NO_RULES) -> tuple[
     return tuple(block for block in masked if block.text)
 
 
+def json_blocks(value: Any) -> tuple[Block, ...]:
+    """The leaves of a JSON value as blocks, a line each: `path: value`, keys in order; noise by name masked."""
+    lines: list[str] = []
+    waiting: list[tuple[str, Any]] = [("$", _quiet(value))]
+    while waiting:
+        path, item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [(f"{path}.{key}", inner) for key, inner in sorted(item.items(), reverse=True)]
+        elif isinstance(item, list):
+            waiting += [(f"{path}[{index}]", inner) for index, inner in reversed(list(enumerate(item)))]
+        elif item != MASK:
+            lines.append(f"{path}: {fold(item if isinstance(item, str) else json.dumps(item))}")
+    return tuple(Block(kind="code", path=(), text=line) for line in lines)
+
+
 def without_ignored(text: str, noise: NoiseRules) -> str:
     """`text` without what the connector's `ignore_text` matches. Raises SelectorProblem."""
     for pattern in noise.ignore_text:
@@ -92,8 +109,11 @@ def _iter_read(tree: html.HtmlElement, reads: Iterable[tuple[str, str]]) -> Iter
     for kind, selector in reads:
         found = compile_css(selector)(tree) if kind == "css" else compile_xpath(selector)(tree)
         for node in found if isinstance(found, list) else [found]:
-            is_element = isinstance(node, etree._Element)
-            yield etree.tostring(node, encoding="unicode", method="html", with_tail=False) if is_element else str(node)
+            yield _source(node) if isinstance(node, etree._Element) else str(node)
+
+
+def _source(element: etree._Element) -> str:
+    return etree.tostring(element, encoding="unicode", method="html", with_tail=False)
 
 
 def _json_text(text: str) -> str:

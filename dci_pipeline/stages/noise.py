@@ -27,7 +27,7 @@ class NoiseRules:
     """CSS selectors of elements whose children may come in any order."""
 
     reads: tuple[tuple[str, str], ...] = ()
-    """Sources of the fields of the page type, as (kind, selector): they count for the fingerprint wherever they stand."""
+    """Sources of the page type's fields, as (kind, selector): they count for the fingerprint wherever they stand."""
 
     @property
     def needs_tree(self) -> bool:
@@ -42,19 +42,21 @@ _ZONE = r"(?:\s*(?:z|utc|gmt|[ecmp][sd]t|ces?t|bst|[+-]\d{2}:?\d{2})(?![a-z]))?(
 _DAY = (
     r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?(?:"
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
-    rf"|\d{{1,2}}(?:st|nd|rd|th)?[ -]{_MONTH},?[ -]\d{{2,4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_MONTH} \d{{1,2}}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?[ -]{_MONTH},?[ -]\d{{2,4}}"
+    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_MONTH} \d{{1,2}}"
     r")"
 )
 TIMESTAMP = re.compile(
     rf"(?:(?<![\w.]){_DAY}(?:t|,?\s+(?:at\s+|um\s+|à\s+)?))?(?<![\d:]){_CLOCK}{_ZONE}(?![\d:])(?:\s+\d{{4}}(?!\d))?",
     re.IGNORECASE,
 )
-"""A time of day with seconds, with the day and the zone that belong to it. A day alone, or a time without seconds, stays."""
+"""A time of day with seconds, with the day and the zone that belong to it. A day alone stays, and so does 12:03."""
 
 _NUMBER = r"\d{1,3}(?:[,.\u00a0 '’]\d{3})+|\d+"
 _UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?)"
 AGE = re.compile(
-    rf"\b(?:about |over |almost |less than )?(?:\d+|an?|one|two|three|a few|several|half an)\s*{_UNIT}(?:,? (?:and )?\d+ {_UNIT})? ago\b"
+    r"\b(?:about |over |almost |less than )?(?:\d+|an?|one|two|three|a few|several|half an)"
+    rf"\s*{_UNIT}(?:,? (?:and )?\d+ {_UNIT})? ago\b"
     r"|\b(?:just now|moments? ago|seconds ago|a moment ago)\b"
     r"|\b\d+\s?(?:s|m|min|h|d|w|mo|y) ago\b"
     r"|\bvor (?:\d+|einer|einem|wenigen) (?:sekunden?|minuten?|stunden?|tag(?:en)?|wochen?|monat(?:en)?|jahr(?:en)?)\b"
@@ -68,7 +70,8 @@ AGE = re.compile(
 _PEOPLE = r"(?:users?|visitors?|people|guests?|members?|readers?|viewers?|customers?|persons?)"
 _COUNTED = r"(?:visitors?|visits?|hits?|page ?views?|views?|impressions?|unique visitors?)"
 COUNTER = re.compile(
-    rf"\b(?:{_NUMBER})\s+{_PEOPLE}\s+(?:(?:are|is)\s+)?(?:currently\s+|now\s+)?(?:online|viewing|watching|browsing|reading|looking|here)\b"
+    rf"\b(?:{_NUMBER})\s+{_PEOPLE}\s+(?:(?:are|is)\s+)?(?:currently\s+|now\s+)?"
+    r"(?:online|viewing|watching|browsing|reading|looking|here)\b"
     rf"(?:\s+(?:now|this(?: page)?|right now))?"
     rf"|\b(?:{_PEOPLE}|{_COUNTED})\s+(?:online|count(?:er)?|today|so far|number|no\.?|total)\s*[:#=]?\s*(?:{_NUMBER})\b"
     rf"|\b{_COUNTED}\s*[:#=]\s*#?(?:{_NUMBER})\b"
@@ -76,6 +79,8 @@ COUNTER = re.compile(
     rf"|\byou are (?:the )?(?:{_PEOPLE}|guest)\s*(?:number|no\.?|#)*\s*(?:{_NUMBER})\b"
     rf"|\byou are (?:the |our )?(?:{_NUMBER})(?:st|nd|rd|th)\s+{_PEOPLE}\b"
     rf"|(?<![\w,.])(?:{_NUMBER})\s+{_COUNTED}\s+(?:today|so far|since|online|this (?:page|week|month|hour)|in total)\b"
+    rf"|\b(?:{_NUMBER})\s+(?:{_PEOPLE}\s+)?(?:have\s+)?(?:viewed|visited|read|watched|seen)\s+(?:this|it)(?:\s+\w+)?"
+    r"(?:\s+(?:in the (?:last|past) (?:\d+ )?(?:minutes?|hours?|days?|weeks?)|today|so far))?"
     rf"|^\s*(?:{_NUMBER})\s+(?:views?|hits?|page ?views?|visits?)\s*$",
     re.IGNORECASE,
 )
@@ -84,23 +89,26 @@ COUNTER = re.compile(
 _MADE = (
     r"(?:generated|rendered|served|built|loaded|executed|processed|created|cached|compiled|delivered|produced|computed)"
 )
+_SPAN = r"\d+(?:[.,]\d+)?\s*(?:ms|µs|us|s|m?secs?|seconds?|milliseconds?|microseconds?)\b"
 DURATION = re.compile(
-    rf"\b{_MADE}\b(?P<gap>[^.|\d\n]{{0,30}}?)\bin\s+\d+(?:[.,]\d+)?\s*(?:ms|µs|us|s|secs?|seconds?|msecs?|milliseconds?|microseconds?)\b"
-    r"|\b(?:page|render|load|response|query|generation|execution|processing|build)[ -]?(?:load|render|generation|build)?[ -]?time\s*[:=]?\s*"
-    r"\d+(?:[.,]\d+)?\s*(?:ms|µs|us|s|secs?|seconds?|milliseconds?)\b"
-    r"|\b\d+\s+(?:db |database |sql )?quer(?:y|ies) in \d+(?:[.,]\d+)?\s*(?:ms|s|secs?|seconds?)\b",
+    rf"\b{_MADE}\b[^.|\d\n]{{0,30}}?\bin\s+{_SPAN}"
+    r"|\b(?:page|render|load|response|query|generation|execution|processing|build)[ -]?"
+    rf"(?:load|render|generation|build)?[ -]?time\s*[:=]?\s*{_SPAN}"
+    rf"|\b\d+\s+(?:db |database |sql )?quer(?:y|ies) in {_SPAN}",
     re.IGNORECASE,
 )
 MADE_AT = re.compile(
-    rf"\b(?:page|site|content|list|view|data)?\s*(?:was\s+)?{_MADE}\s+(?:at|on|@)?:?\s*(?:{MASK}|\d{{1,2}}:\d{{2}}(?:\s*[ap]m)?)"
+    rf"\b(?:page|site|content|list|view|data)?\s*(?:was\s+)?{_MADE}\s+(?:at|on|@)?:?\s*"
+    rf"(?:{MASK}|\d{{1,2}}:\d{{2}}(?:\s*[ap]m)?)"
     rf"(?:\s*(?:on|,)\s*{_DAY})?"
-    rf"|\b(?:server|current|local|system|site)\s+time(?:\s+is)?\s*[:=]?\s*(?:{MASK}|\d{{1,2}}:\d{{2}}(?:\s*[ap]m)?){_ZONE}",
+    r"|\b(?:server|current|local|system|site)\s+time(?:\s+is)?\s*[:=]?\s*"
+    rf"(?:{MASK}|\d{{1,2}}:\d{{2}}(?:\s*[ap]m)?){_ZONE}",
     re.IGNORECASE,
 )
 """When the page was made, also without seconds: only beside a word that says so."""
 REQUEST_ID = re.compile(
-    r"\b(?:request|trace|session|correlation|ray|transaction|visit|visitor|page|build|render|instance|node|server|host|pod|backend|worker|debug)"
-    r"[ _-]?(?:id|token|key|ref(?:erence)?|hash)\s*[:#=]?\s*[\w.-]*\d[\w.-]*"
+    r"\b(?:request|trace|session|correlation|ray|transaction|visit|visitor|page|build|render|instance|node|server|host"
+    r"|pod|backend|worker|debug)[ _-]?(?:id|token|key|ref(?:erence)?|hash)\s*[:#=]?\s*[\w.-]*\d[\w.-]*"
     r"|\b(?:served|rendered|generated|delivered|handled) (?:by|from) (?=[\w.-]*\d)[\w.-]+"
     r"|\b(?:csrf|xsrf|nonce|token)\s*[:#=]\s*[\w+/=-]{6,}",
     re.IGNORECASE,
@@ -130,7 +138,10 @@ _VISIBLE: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
             "online",
             "visit",
             "hits",
-            "views",
+            "view",
+            " read ",
+            " seen ",
+            "watched",
             "watching",
             "viewing",
             "browsing",

@@ -41,6 +41,7 @@ _RANDOM = (
     r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{16,}"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|(?=[\w+/-]*\d)(?=[\w+/-]*[A-Z])(?=[\w+/-]*[a-z])[\w+/-]{20,}={0,2}"
+    r"|(?=[a-z+/-]*[A-Z])(?=[A-Z+/-]*[a-z])[\w+/-]{40,}={0,2}"
 )
 """Hex of 16 digits and more, UUIDs, long base64 with digits and both cases."""
 _EPOCH = r"1[0-9]{9}(?:\.\d+|\d{3}|\d{6})?"
@@ -49,7 +50,14 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _SCRIPT = re.compile(r"(<(script|style)\b[^>]*>)(.*?)(</\2\s*>)", re.DOTALL | re.IGNORECASE)
 _SCRIPT_EPOCH = re.compile(r"1(?<![\w.]1)[0-9]{9}(?:\.\d+|\d{3}|\d{6})?(?![\w.])")
 _RANDOM_VALUE = re.compile(rf"""=(?:"(?:{_RANDOM}|{_EPOCH})"|'(?:{_RANDOM}|{_EPOCH})')""")
-_QUERY_VALUE = re.compile(rf"([?&;][\w.\[\]-]*=)(?:{_RANDOM}|\d{{9,}})(?![\w.-])")
+_QUERY_VALUE = re.compile(
+    rf"([?&;](?:[\w.\[\]-]*=(?={_RANDOM}(?![\w.-])|1[4-9]\d{{8}}(?:\d{{3}})?(?![\w.-]))"
+    r"|(?:v|ver|version|_|t|ts|cb|rev|r|rnd|rand|random|h|hash|cache|nocache|dc|bust|build)"
+    r"=(?=\d{6,}(?![\w.-])|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,}(?![\w.-]))))[\w.+/=-]+"
+)
+"""Random or epoch values of any query parameter, and shorter ones of those that are named for busting caches."""
+_ELEMENT_ID = re.compile(r"""(\s(?:id|for|aria-[a-z]+)=["'][\w:-]*?[-_:])(?=[0-9a-f]*\d)[0-9a-f]{6,}(?=["'])""")
+_RANDOM_STRING = re.compile(rf"""(?:"(?:{_RANDOM})"|'(?:{_RANDOM})')""")
 _VALUE_AFTER = re.compile(r"""[\w:.-]*["']?\s*[:=]\s*("[^"<>]{0,4000}"|'[^'<>]{0,4000}'|[^\s"'<>&;,]+)""")
 _FIELD_TAG = re.compile(r"<(?:meta|input)\b[^>]*>", re.IGNORECASE)
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -57,7 +65,7 @@ _FIELD_VALUE = re.compile(r"""\s(?:content|value)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>
 _TEXT_NODE = re.compile(r">([^<>]*)<")
 
 _LONGEST_NODE = 2_000
-"""Characters of a text node that is searched for visible noise: notes of clocks and counters are short, articles long."""
+"""Characters of a text node that is searched for visible noise: notes of clocks and counters are short."""
 
 _Spans = dict[int, tuple[int, str]]
 
@@ -80,6 +88,7 @@ def mask_markup(markup: str) -> str:
 
 def _masked_tags(tags: str) -> str:
     masked = _QUERY_VALUE.sub(rf"\1{MASK}", _RANDOM_VALUE.sub(f"={MASK}", tags))
+    masked = _ELEMENT_ID.sub(rf"\1{MASK}", masked)
     return _replaced(masked, _token_spans(masked, is_tags=True))
 
 
@@ -98,7 +107,8 @@ def _masked_nodes(nodes: list[str]) -> Iterator[str]:
 def _masked_script(opening: str, body: str) -> str:
     if "ld+json" in opening:  # structured data is content, whatever its keys are called
         return body
-    return _SCRIPT_EPOCH.sub(MASK, _replaced(body, _token_spans(body, is_tags=False)))
+    masked = _RANDOM_STRING.sub(MASK, _replaced(body, _token_spans(body, is_tags=False)))
+    return _SCRIPT_EPOCH.sub(MASK, masked)
 
 
 def _token_spans(text: str, *, is_tags: bool) -> _Spans:

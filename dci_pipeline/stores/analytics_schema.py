@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
+from uuid import UUID
 
 SCHEMA = "analytics 1"
 """Named in messages; a new column is added by `migrate()` without a new number."""
@@ -186,7 +188,7 @@ def _cell(table: Table, column: Column, value: object) -> object:
 
 def _text(value: object) -> str:
     """Text that is UTF-8; a lone surrogate out of a broken page becomes `?` rather than losing the row."""
-    if not isinstance(value, str):
+    if not isinstance(value, (str, UUID)):
         raise TypeError("expected text")
     return str(value).encode("utf-8", "replace").decode()
 
@@ -206,7 +208,7 @@ def _moment(value: object) -> datetime:
 
 
 def _number(value: object) -> float:
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not isinstance(value, (int, float, Decimal)) or not math.isfinite(value):
         raise TypeError("expected a finite number")
     return float(value)
 

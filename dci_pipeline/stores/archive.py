@@ -141,6 +141,39 @@ class ArchiveStore:
             raise StoreUnavailable("archive", self.where, _reason(exc)) from exc
 
 
+class OverlayArchive(ArchiveStore):
+    """Reads what is archived, keeps what is put in memory; for dry runs, which persist nothing."""
+
+    def __init__(self, below: ArchiveStore) -> None:
+        super().__init__(MemoryStore(), f"memory over {below.where}")
+        self._below = below
+
+    def put(self, key: str, data: bytes) -> bool:
+        """True if it was kept in memory, False if it was there already, here or archived."""
+        return not self._below.exists(key) and super().put(key, data)
+
+    def get(self, key: str) -> bytes:
+        """The object's bytes, put here or archived. Raises ObjectMissing."""
+        return super().get(key) if super().exists(key) else self._below.get(key)
+
+    def exists(self, key: str) -> bool:
+        """Whether it was put here or is archived."""
+        return super().exists(key) or self._below.exists(key)
+
+    def delete(self, key: str) -> None:
+        """Takes back what was put here; what is archived stays."""
+        super().delete(key)
+
+    def iter_keys(self, prefix: str = "") -> Iterator[str]:
+        """Keys put here, then those archived, in no order."""
+        yield from super().iter_keys(prefix)
+        yield from self._below.iter_keys(prefix)
+
+    def ping(self) -> None:
+        """Returns if the archive below answers."""
+        self._below.ping()
+
+
 def open_archive(settings: Settings) -> ArchiveStore:
     """The archive that the settings name: a folder below `home`, or a bucket, made if it is missing.
 
@@ -158,6 +191,11 @@ def open_archive(settings: Settings) -> ArchiveStore:
 def open_memory_archive() -> ArchiveStore:
     """An empty archive that lives as long as the object; for tests and dry runs."""
     return ArchiveStore(MemoryStore(), "memory")
+
+
+def open_overlay(below: ArchiveStore) -> ArchiveStore:
+    """An archive whose puts are gone with the object."""
+    return OverlayArchive(below)
 
 
 def _open_bucket(settings: Settings, endpoint: str) -> ArchiveStore:
@@ -253,24 +291,3 @@ def _is_bucket_missing(exc: BaseException | None) -> bool:
 def _reason(exc: Exception) -> str:
     """An error's first line: obstore appends several of XML and debug output."""
     return (str(exc).strip() or type(exc).__name__).splitlines()[0]
-
-
-class OverlayArchive(ArchiveStore):
-    """Reads what is archived, keeps what is put in memory; for dry runs, which persist nothing."""
-
-    def __init__(self, below: ArchiveStore) -> None:
-        super().__init__(MemoryStore(), f"memory over {below.where}")
-        self._below = below
-
-    def get(self, key: str) -> bytes:
-        """The object's bytes, put here or archived. Raises ObjectMissing."""
-        return super().get(key) if super().exists(key) else self._below.get(key)
-
-    def exists(self, key: str) -> bool:
-        """Whether it was put here or is archived."""
-        return super().exists(key) or self._below.exists(key)
-
-
-def open_overlay(below: ArchiveStore) -> ArchiveStore:
-    """An archive whose puts are gone with the object."""
-    return OverlayArchive(below)

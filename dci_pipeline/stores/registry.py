@@ -131,7 +131,6 @@ class ShadowRegistry(Registry):
         with self._conn.transaction():
             for table in SHADOWED:
                 self._copy(table, connector)
-            self._conn.execute("create temp sequence revision_seq")
 
     def _copy(self, table: str, connector: str) -> None:
         where = _OTHERWISE.get(table, "connector = {c}")

@@ -95,11 +95,13 @@ def seaweedfs() -> Iterator[S3Server]:
         command = [
             weed, "mini", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false",
             "-webdav=false", "-admin.ui=false", "-s3.port.iceberg=0", "-s3.port.lance=0",
+            f"-filer.localSocket={folder}/filer.sock", f"-s3.localSocket={folder}/s3.sock",
             f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-admin.port={admin}",
             f"-s3.port={s3}",
         ]  # fmt: skip
         keys = {"AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key}
-        environment = {"PATH": os.defpath, "HOME": str(folder), "GOMEMLIMIT": "256MiB", **keys}
+        places = {"PATH": os.defpath, "HOME": str(folder), "TMPDIR": str(folder)}
+        environment = {**places, "GOMEMLIMIT": "256MiB", **keys}
         with _process(command, folder / "weed.log", environment) as process:
             _wait(process, lambda: _answers_s3(server), folder / "weed.log")
             yield server

@@ -2,7 +2,9 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -262,6 +264,14 @@ def test_numbers_that_are_none_are_refused(analytics: Analytics) -> None:
     row = {"id": "m", "connector": "acme", "window": DAY, "value": float("nan")}
     with pytest.raises(ValueError, match=r"metrics.value cannot be nan"):
         analytics.insert("metrics", [row])
+
+
+def test_values_come_as_postgres_gives_them(analytics: Analytics) -> None:
+    identifier = UUID("5f0c6cf6-6cbe-4b51-9d0e-8f9f6a5b1c11")
+    analytics.insert("metrics", [{"id": "m", "connector": "acme", "window": DAY, "value": Decimal("1.25")}])
+    analytics.insert("crawl_log", [{"id": "a", "connector": "acme", "window": DAY, "run_id": identifier}])
+    assert analytics.current("metrics")[0]["value"] == 1.25
+    assert analytics.current("crawl_log")[0]["run_id"] == "5f0c6cf6-6cbe-4b51-9d0e-8f9f6a5b1c11"
 
 
 def test_a_table_that_is_not_ours_is_refused(analytics: Analytics) -> None:

@@ -359,13 +359,19 @@ def test_rows_survive_an_ordinary_stop(home: Path) -> None:
         store.close()
 
 
-def test_a_homes_name_may_hold_anything(tmp_path: Path) -> None:
-    home = tmp_path / "a b?c=d&{e,f}*'ü"
-    store = EmbeddedAnalytics(EmbeddedClickHouse(home), "dci")
+@pytest.mark.parametrize("name", ["a b", "it's", "Büro 東京", "semi;colon, and = comma"])
+def test_a_homes_name_may_hold_what_names_hold(tmp_path: Path, name: str) -> None:
+    store = EmbeddedAnalytics(EmbeddedClickHouse(tmp_path / name), "dci")
     store.insert("metrics", [{"id": "a", "connector": "acme", "window": date(2026, 3, 1)}])
     assert [row["id"] for row in store.current("metrics")] == ["a"]
     store.close()
-    assert EmbeddedClickHouse(home).alive() is None
+
+
+@pytest.mark.parametrize("name", ["a*", "a?b", "{a,b}", "[a]", "a&b", "a%20b", "a#b"])
+def test_a_home_whose_name_the_engine_takes_for_a_pattern_is_refused(tmp_path: Path, name: str) -> None:
+    """There it answered 'written', and the rows were gone."""
+    with pytest.raises(StoreUnavailable, match="its path may not hold any of"):
+        EmbeddedClickHouse(tmp_path / name).acquire()
 
 
 def test_a_stranger_at_the_announced_port_is_not_trusted(home: Path) -> None:

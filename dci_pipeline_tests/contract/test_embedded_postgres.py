@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from dci_pipeline.defs.storage import ensure_tables, make_engine
-from dci_pipeline.errors import StoreUnavailable, UserError
+from dci_pipeline.errors import SettingsError, StoreUnavailable, UserError
 from dci_pipeline.settings import Settings
 from dci_pipeline.stores.embedded import account, dagster_url, pg_programs, registry_url
 from dci_pipeline.stores.embedded.postgres import EmbeddedPostgres
@@ -309,6 +309,12 @@ def test_an_address_of_its_own_wins_for_dagster_and_is_taken_as_it_is() -> None:
     own = "postgresql://u:p@db.example:5433/metadata?sslmode=require"
     settings = Settings(DATABASE_URL="postgresql://u:p@127.0.0.1:1/none", DCI_DAGSTER_DATABASE_URL=own)
     assert dagster_url(settings) == "postgresql+psycopg2://u:p@db.example:5433/metadata?sslmode=require"
+
+
+def test_an_address_of_another_kind_is_refused_without_its_password() -> None:
+    settings = Settings(DATABASE_URL="mysql://u:secret@db.example/dci", DCI_DAGSTER_DATABASE_URL=None)
+    with pytest.raises(SettingsError, match=r"DATABASE_URL is 'mysql://…', expected postgresql://user@host/database"):
+        registry_url(settings)
 
 
 def test_a_user_who_may_not_create_databases_is_told_the_cure(server: EmbeddedPostgres) -> None:

@@ -69,7 +69,8 @@ def score(results: dict[str, Any]) -> Score:
 
     `score(set_name, passed_ids, failed_ids, excluded, target=0.995)`: `excluded` maps an id to the reason with the
     section of the standard that the record breaks; an excluded id may stand among the passed or the failed, it binds
-    nothing.
+    nothing. `unanswered` counts records that ask what the product has no function for; they are told beside the score,
+    never counted as passed.
     """
 
     def record(
@@ -79,6 +80,7 @@ def score(results: dict[str, Any]) -> Score:
         excluded: Mapping[str, str] | None = None,
         *,
         target: float = 0.0,
+        unanswered: int = 0,
     ) -> None:
         excluded = dict(excluded or {})
         seen_passed, seen_failed = set(passed_ids), set(failed_ids)
@@ -91,6 +93,7 @@ def score(results: dict[str, Any]) -> Score:
             "total": bound,
             "share": round(share, 4),
             "target": target,
+            "unanswered": unanswered,
             "excluded": excluded,
             "failed": sorted(failed),
         }
@@ -110,8 +113,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if collected:
         terminalreporter.section("corpora")
     for name, row in sorted(collected.items()):
-        counts = f"{row['passed']}/{row['total']}"
-        line = (
-            f"{name:<38} {counts:>11} {row['share']:7.2%}  target {row['target']:.1%}  excluded {len(row['excluded'])}"
-        )
-        terminalreporter.write_line(line)
+        counts, share = f"{row['passed']}/{row['total']}", f"{row['share']:7.2%} (target {row['target']:.1%})"
+        left_out = f"excluded {len(row['excluded'])}, unanswered {row['unanswered']}"
+        terminalreporter.write_line(f"{name:<38} {counts:>11} {share}  {left_out}")

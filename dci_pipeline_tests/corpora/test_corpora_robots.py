@@ -1,7 +1,7 @@
 """Robots: our verdicts against RFC 9309's examples, Google's parser and three other suites.
 
 The URL of the file itself (`/robots.txt`) must be allowed in `real_files`, as RFC 9309 §2.2.2 says, whatever Google's
-parser answered there. Lists of names in one question bind nothing: a crawler has one name.
+parser answered there.
 """
 
 import base64
@@ -40,7 +40,7 @@ PROTEGO_EXCLUDED = {
     "protego/test_protego/test_generosity/3": "RFC 9309 §2.2.1: a name with spaces is no product token",
     "protego/test_protego/test_generosity/5": "RFC 9309 §2.2.1: a name with spaces is no product token",
     "protego/test_protego/test_generosity/7": "RFC 9309 §2.2.1: a product token holds no *",
-    "protego/test_protego/test_grouping_unknown_keys/3": "RFC 9309 §2.2: only rules end a group's User-agent lines",
+    "protego/test_protego/test_grouping_unknown_keys/3": "RFC 9309 §2.2.4: other records do not interfere with groups",
 }
 
 
@@ -49,15 +49,10 @@ def _rules(given: Record) -> RobotsRules:
     return parse_robots(base64.b64decode(packed) if packed else given["robots"].encode())
 
 
-def _asks_several_names(record: Record) -> bool:
-    name = record["input"].get("user_agent", "*")
-    return name is None or "," in name
-
-
 def _agrees(record: Record) -> bool | None:
     """Whether our answer is the expected one; None for a question that we do not answer."""
     given, expected = record["input"], record["expect"]
-    rules, agent = _rules(given), given.get("user_agent", "*")
+    rules, agent = _rules(given), given.get("user_agent") or "*"
     if "allowed" in expected:
         return rules.decide(given["url"], agent).allowed == bool(expected["allowed"])
     if "sitemaps" in expected:
@@ -97,7 +92,7 @@ def _rate(rules: RobotsRules, agent: str) -> Record | None:
     [
         ("robots/rfc9309", 0.995, {}),
         ("robots/google_allowed", 0.995, GOOGLE_EXCLUDED),
-        ("robots/crawler_commons", 0.96, CRAWLER_COMMONS_EXCLUDED),
+        ("robots/crawler_commons", 0.93, CRAWLER_COMMONS_EXCLUDED),
         ("robots/protego_suite", 0.995, PROTEGO_EXCLUDED),
         ("robots/reppy_suite", 0.98, {}),
     ],
@@ -105,10 +100,10 @@ def _rate(rules: RobotsRules, agent: str) -> Record | None:
 def test_verdicts_agree_with_the_suite(
     load_set: Load, score: Callable[..., None], set_name: str, target: float, excluded: dict[str, str]
 ) -> None:
-    answers = {r["id"]: _agrees(r) for r in load_set(set_name) if not _asks_several_names(r)}
+    answers = {r["id"]: _agrees(r) for r in load_set(set_name)}
     passed = [key for key, answer in answers.items() if answer]
     failed = [key for key, answer in answers.items() if answer is False]
-    score(set_name, passed, failed, excluded, target=target)
+    score(set_name, passed, failed, excluded, target=target, unanswered=list(answers.values()).count(None))
 
 
 def test_verdicts_on_real_files_are_googles(load_set: Load, score: Callable[..., None]) -> None:
@@ -127,6 +122,8 @@ def test_verdicts_on_real_files_are_googles(load_set: Load, score: Callable[...,
 
 
 def test_sitemap_lines_are_read_as_google_reads_them(load_set: Load, score: Callable[..., None]) -> None:
-    records = [r for r in load_set("robots/google_parse") if r["input"]["kind"] == "sitemap"]
-    passed = [r["id"] for r in records if _agrees(r)]
-    score("robots/google_parse", passed, [r["id"] for r in records if r["id"] not in passed], target=1.0)
+    records = load_set("robots/google_parse")
+    asked = [r for r in records if r["input"]["kind"] == "sitemap"]
+    passed = [r["id"] for r in asked if _agrees(r)]
+    failed = {r["id"] for r in asked} - set(passed)
+    score("robots/google_parse", passed, failed, target=1.0, unanswered=len(records) - len(asked))

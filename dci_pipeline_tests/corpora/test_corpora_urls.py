@@ -23,7 +23,7 @@ def _run(load_set: Load, score: Score, set_name: str, agrees: Callable[[Record],
     answers = {record["id"]: agrees(record) for record in load_set(set_name)}
     passed = [key for key, answer in answers.items() if answer]
     failed = [key for key, answer in answers.items() if answer is False]
-    score(set_name, passed, failed, target=target)
+    score(set_name, passed, failed, target=target, unanswered=list(answers.values()).count(None))
 
 
 def test_references_parse_and_resolve_as_browsers_do(load_set: Load, score: Score) -> None:

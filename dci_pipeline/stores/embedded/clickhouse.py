@@ -6,7 +6,9 @@ Only the engine's own process opens the data (`clickhouse_server`); users get a 
 import http.client
 import json
 import os
+import re
 import secrets
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ from dci_pipeline.stores.embedded.usage import EmbeddedService, is_locked
 
 SERVER_MODULE = "dci_pipeline.stores.embedded.clickhouse_server"
 _USER = "default"
+_PATTERN_SIGNS = re.compile(r"[*?{}\[\]&%#]")
+"""The engine takes paths for patterns and URLs: with these it reads and writes nothing, and says all is well."""
 _START_TIMEOUT_S = 60.0
 """A start takes about a second; after a crash the engine loads all parts again."""
 _STOP_TIMEOUT_S = 20.0
@@ -46,6 +50,8 @@ class EmbeddedClickHouse(EmbeddedService):
 
     def start(self) -> str:
         """Start the engine's process and wait until it answers. Raises StoreUnavailable with its last words."""
+        if _PATTERN_SIGNS.search(str(self.home)):
+            raise StoreUnavailable(self.label, str(self.home), "its path may not hold any of * ? { } [ ] & % #")
         self.stop()  # one that lives but does not answer would keep the path
         self._make_password()
         (self.home / "engine.json").unlink(missing_ok=True)
@@ -55,7 +61,8 @@ class EmbeddedClickHouse(EmbeddedService):
             if url := self.alive():
                 return url
             time.sleep(_POLL_S)
-        self.stop()
+        if not _has_ended(pid):
+            os.kill(pid, signal.SIGKILL)
         raise StoreUnavailable(self.label, str(self.home), self._last_words())
 
     def stop(self) -> None:

@@ -40,7 +40,7 @@ from dci_pipeline.stores.embedded.usage import is_locked, lock_exclusively
 
 USER = "default"
 _DATA, _INSERTS = Path("data"), Path("inserts")
-"""Below the home, which is the working directory: its own name may hold what chdb takes for options or patterns."""
+"""Below the home, which is the working directory."""
 _MEMORY_BYTES = 2_000_000_000
 """For everything: an index's analytics fit in far less; a laptop's browser and Postgres need the rest."""
 _QUERY_MEMORY_BYTES = 1_000_000_000

@@ -1,4 +1,4 @@
-"""Compression of archived bodies."""
+"""Compression of archived bodies, and the archive of a dry run."""
 
 import os
 import re
@@ -6,8 +6,8 @@ import re
 import pytest
 import zstandard
 
-from dci_pipeline.errors import StoreError
-from dci_pipeline.stores.archive import compress_body, decompress_body
+from dci_pipeline.errors import ObjectMissing, StoreError
+from dci_pipeline.stores.archive import compress_body, decompress_body, open_memory_archive, open_overlay
 
 BODIES = {
     "empty": b"",
@@ -60,3 +60,29 @@ DAMAGED = {
 def test_a_frame_that_is_not_whole_is_refused(name: str) -> None:
     with pytest.raises(StoreError, match=re.compile("is damaged|was not written by this program")):
         decompress_body(DAMAGED[name], max_bytes=10_000)
+
+
+def test_a_dry_run_reads_what_is_archived_and_keeps_its_own_to_itself() -> None:
+    below = open_memory_archive()
+    below.put("raw/old", b"old")
+    overlay = open_overlay(below)
+    assert (overlay.put("raw/new", b"new"), overlay.put("raw/new", b"x"), overlay.put("raw/old", b"x")) == (
+        True,
+        False,
+        False,
+    )
+    assert (overlay.get("raw/old"), overlay.get("raw/new")) == (b"old", b"new")
+    assert sorted(overlay.iter_keys("raw")) == ["raw/new", "raw/old"]
+    assert list(below.iter_keys("raw")) == ["raw/old"]
+
+
+def test_a_dry_run_deletes_nothing_that_is_archived() -> None:
+    below = open_memory_archive()
+    below.put("raw/old", b"old")
+    overlay = open_overlay(below)
+    overlay.put("raw/new", b"new")
+    overlay.delete("raw/old")
+    overlay.delete("raw/new")
+    assert below.get("raw/old") == b"old"
+    with pytest.raises(ObjectMissing):
+        overlay.get("raw/new")

@@ -1,0 +1,77 @@
+"""`dci docs`: the pages that a connector watches, in the order in which they will be fetched."""
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table
+from dci_pipeline.cli.session import opened
+from dci_pipeline.connectors.loader import load_connectors
+from dci_pipeline.errors import UnknownThingError
+from dci_pipeline.settings import load_settings
+from dci_pipeline.stores.pg import connectors as connector_rows
+from dci_pipeline.stores.pg import read
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+ROWS = 50
+"""Rows that fit a few screens; --limit and --all give more."""
+_COLUMNS = ("url", "group", ">prio", "state", "next check", "last checked", ">checks", ">changes")
+
+
+@app.command()
+def docs(
+    connector: Annotated[str, typer.Argument(help="Id of a connector.")],
+    due: Annotated[bool, typer.Option("--due", help="Only what is due now.")] = False,
+    group: Annotated[str | None, typer.Option(help="Only this group of the YAML.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help=f"Most rows; default {ROWS}, with --all none.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also sitemaps and feeds, and pages that are not watched any more.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List a connector's pages, what is due first."""
+    settings = load_settings()
+    most = limit if limit is not None or every else ROWS
+    with opened(settings) as stores:
+        now = stores.registry.now()
+        with stores.registry.transaction() as conn:
+            if not connector_rows.listing(conn, now, [connector]):
+                load_connectors(settings.config_dir)[connector]  # raises where there is no file either
+            found = read.documents(conn, connector, now=now, is_due=due, group=group, every=every, limit=most)
+            if group is not None and not found:
+                _check_group(load_connectors(settings.config_dir)[connector].groups, group)
+    if as_json:
+        for row in found:
+            print_json({"connector": connector, **row})
+    else:
+        _show(connector, found, most)
+
+
+def _check_group(groups: Any, group: str) -> None:
+    if group not in groups:
+        raise UnknownThingError("group", group, f"the connector's are: {', '.join(groups)}")
+
+
+def _show(connector: str, found: list[dict[str, Any]], most: int | None) -> None:
+    if not found:
+        notice(f"no page of {connector} fits; `dci discover {connector}` finds pages, `--all` shows stopped ones too")
+        return
+    names = ("url", "group", "priority", "state", "next", "last_checked", "checks", "changes")
+    print_table(_COLUMNS, [[{**row, "next": _when(row["due_in_s"])}[name] for name in names] for row in found])
+    more = "; the limit is reached, --limit gives more" if most is not None and len(found) == most else ""
+    print(f"{plural(len(found), 'document')}{more}")
+
+
+def _when(seconds: float | None) -> str:
+    """How long until a check in the largest fitting unit; `due`, or `never` for what is stopped."""
+    if seconds is None:
+        return "never"
+    if seconds <= 0:
+        return "due"
+    left = timedelta(seconds=seconds)
+    if left.days >= 2:
+        return f"in {left.days} days"
+    hours, rest = divmod(int(seconds), 3600)
+    return f"in {hours} h" if hours >= 2 else f"in {hours * 60 + rest // 60} min"

@@ -1,0 +1,146 @@
+"""`dci inspect`: one document's story down to the archived bytes."""
+
+import re
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from dci_pipeline.cli.changes import iter_words
+from dci_pipeline.cli.output import AsJson, console, print_json, print_table
+from dci_pipeline.cli.session import opened
+from dci_pipeline.connectors.loader import load_connectors
+from dci_pipeline.errors import ObjectMissing, UnknownThingError
+from dci_pipeline.model.ids import document_id
+from dci_pipeline.parsing.urls import RejectedUrl, canonical_url
+from dci_pipeline.runners.stores import Stores
+from dci_pipeline.settings import Settings, load_settings
+from dci_pipeline.stores.archive import decompress_body
+from dci_pipeline.stores.pg import read
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_ID = re.compile(r"[0-9a-f]{32}")
+MAX_BODY_BYTES = 1 << 30
+"""A frame that claims more is damaged: `fetch.max_bytes` is far below."""
+
+
+@app.command()
+def inspect(
+    page: Annotated[str, typer.Argument(metavar="URL_OR_ID", help="A page's URL or a document's id.")],
+    body: Annotated[bool, typer.Option("--body", help="Write the newest archived body to stdout, byte for byte.")] = (
+        False
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Show a document, its versions and attempts, and each value with where it was seen."""
+    settings = load_settings()
+    with opened(settings) as stores:
+        with stores.registry.transaction() as conn:
+            found = read.documents_with_ids(conn, _ids(settings, page))
+        if not found:
+            raise UnknownThingError("document", page, "`dci docs <connector> --all` lists the known ones")
+        if body:
+            _write_body(stores, found)
+            return
+        for document in found:
+            story = _story(stores, document)
+            if as_json:
+                print_json(story)
+            else:
+                _show(story)
+
+
+def _ids(settings: Settings, page: str) -> list[str]:
+    """Ids that a word may mean: an id as it is, or a URL's under each connector's query rules."""
+    if _ID.fullmatch(page):
+        return [page]
+    spelt = {canonical_url(page), *(spec.canonical(page) for spec in load_connectors(settings.config_dir).specs)}
+    return sorted(document_id(url) for url in spelt if not isinstance(url, RejectedUrl))
+
+
+def _write_body(stores: Stores, found: list[dict[str, Any]]) -> None:
+    """The newest body over the connectors that watch the page."""
+    with stores.registry.transaction() as conn:
+        bodies = [b for d in found if (b := read.newest_body(conn, d["connector"], d["id"])) is not None]
+    if not bodies:
+        raise ObjectMissing(f"of {found[0]['url']}")
+    newest = max(bodies, key=lambda row: row["captured_at"])
+    sys.stdout.buffer.write(decompress_body(stores.archive.get(newest["key"]), MAX_BODY_BYTES))
+    sys.stdout.buffer.flush()
+
+
+def _story(stores: Stores, document: dict[str, Any]) -> dict[str, Any]:
+    """The object that --json prints: the document, and under each entity its statements."""
+    connector, key = document["connector"], document["id"]
+    with stores.registry.transaction() as conn:
+        story: dict[str, Any] = dict(read.story(conn, connector, key))
+        said = read.statements(conn, connector, key)
+    for entity in story["entities"]:
+        entity["statements"] = [_statement(row) for row in said if row["entity_id"] == entity["id"]]
+    return {"document": document, **story}
+
+
+_SEEN = (
+    "capture", "captured_at", "run_id", "content_hash", "object_key", "locator", "raw", "confidence",
+    "extractor_version", "robots_rule", "robots_hash",
+)  # fmt: skip
+
+
+def _statement(row: dict[str, Any]) -> dict[str, Any]:
+    """A statement with the newest body that says it under `seen`; `captures` counts all that do."""
+    own = {name: value for name, value in row.items() if name not in _SEEN and name != "entity_id"}
+    seen = {name: row[name] for name in _SEEN} if row["capture"] is not None else None
+    return {**own, "seen": seen}
+
+
+def _show(story: dict[str, Any]) -> None:
+    _show_document(story["document"])
+    _show_entities(story["entities"])
+    if story["versions"]:
+        rows = [(v["captured_at"], v["last_confirmed_at"], v["kind"], v["object_key"]) for v in story["versions"]]
+        print_table(("first seen", "confirmed", "kind", "archived as"), rows, title="Versions")
+    if story["changes"]:
+        rows = [(c["detected_at"], c["kind"], "\n".join(iter_words(c)) or c["summary"]) for c in story["changes"]]
+        print_table(("detected", "kind", "what"), rows, title="Changes")
+    if story["attempts"]:
+        names = ("started_at", "outcome", "status", "verdict", "body_bytes", "total_ms", "robots_rule", "error")
+        rows = [[a[name] for name in names] for a in story["attempts"]]
+        columns = ("started", "outcome", ">status", "verdict", ">bytes", ">ms", "robots rule", "error")
+        print_table(columns, rows, title="Attempts")
+    if story["discoveries"]:
+        rows = [(d["window"], d["via"], d["discovered_from"].partition("|")[2]) for d in story["discoveries"]]
+        print_table(("day", "via", "found at"), rows, title="Found")
+
+
+def _show_document(document: dict[str, Any]) -> None:
+    names = (
+        "url", "id", "connector", "kind", "group_name", "page_type", "priority", "state", "failure_class", "failures",
+        "next_check", "last_checked", "last_fetched", "change_score", "checks", "changes", "etag", "last_modified",
+    )  # fmt: skip
+    out = console()
+    out.print(document["url"], style="bold", markup=False)
+    facts = [(name.removesuffix("_name").replace("_", " "), document[name]) for name in names[1:]]
+    print_table(("", ""), [fact for fact in facts if fact[1] is not None])
+
+
+def _show_entities(entities: list[dict[str, Any]]) -> None:
+    for entity in entities:
+        gone = f", removed {entity['removed_at']:%Y-%m-%d}" if entity["removed_at"] else ""
+        rows = [_said(statement) for statement in entity["statements"]]
+        columns = ("property", "value", "last seen", "found by", "archived as", "extractor")
+        print_table(columns, rows, title=f"{entity['type']} {entity['name'] or entity['id']}{gone}")
+
+
+def _said(statement: dict[str, Any]) -> tuple[object, ...]:
+    seen = statement["seen"] or {}
+    unit = f" {statement['unit']}" if statement["unit"] else ""
+    value = f"{statement['value']}{unit}{' (retracted)' if statement['retracted'] else ''}"
+    return (
+        statement["property"],
+        value,
+        statement["last_seen"],
+        seen.get("locator"),
+        seen.get("object_key"),
+        seen.get("extractor_version"),
+    )

@@ -1,0 +1,106 @@
+"""The console script `dci`: finds a command's module when it is asked for, and turns errors into one sentence.
+
+Only the module of the command that runs is imported, so `dci validate --help` does not wait for stores or Dagster.
+Exit codes: 0 it worked, 1 it failed, 2 the words of the command do not fit.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from dci_pipeline.cli.output import complain
+from dci_pipeline.errors import DciError, UsageError
+from dci_pipeline.settings import load_settings
+
+FAMILIES = {
+    "demo": "demo",
+    "up": "up",
+    "validate": "files",
+    "schema": "files",
+    "sync": "registry",
+    "connectors": "registry",
+    "migrate": "registry",
+    "discover": "run",
+    "run": "run",
+    "docs": "docs",
+    "inspect": "inspect",
+    "changes": "changes",
+    "doctor": "doctor",
+}
+"""Command → module of this package, in the order of `dci --help`."""
+
+OK, FAILED, MISUSED = 0, 1, 2
+_LEVELS = {"debug": logging.DEBUG, "info": logging.WARNING, "warn": logging.WARNING, "error": logging.ERROR}
+"""DCI_LOG_LEVEL on the command line: what a command has to say it prints, so info adds nothing here."""
+
+
+class _Families(TyperGroup):
+    """A group whose commands live in modules that are imported one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(FAMILIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in FAMILIES:
+            return None
+        app: typer.Typer = import_module(f"dci_pipeline.cli.{FAMILIES[cmd_name]}").app
+        return typer.main.get_group(app).commands[cmd_name]
+
+
+app = typer.Typer(cls=_Families, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback()
+def _root() -> None:
+    """Crawl public pages legally and incrementally, and see what changed.
+
+    Begin with `dci demo`. Every command takes --json. Exit codes: 0 ok, 1 failure, 2 usage.
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line and gives its exit code; errors are one sentence on stderr."""
+    try:
+        _set_up_logging()
+        result = typer.main.get_command(app).main(arguments, prog_name="dci", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as exc:
+        click.echo(exc.ctx.get_help() if exc.ctx else "", err=True)
+        return MISUSED
+    except click.ClickException as exc:
+        complain(_usage_sentence(exc))
+        return MISUSED
+    except UsageError as exc:
+        complain(str(exc))
+        return MISUSED
+    except DciError as exc:
+        complain(str(exc))
+        return FAILED
+    except (KeyboardInterrupt, click.Abort):
+        complain("interrupted")
+        return FAILED
+    except BrokenPipeError:
+        # The reader has seen enough (`dci docs demo | head`); nothing may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return result if isinstance(result, int) else OK
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run())
+
+
+def _usage_sentence(exc: click.ClickException) -> str:
+    command = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "dci"
+    message = exc.format_message().rstrip(".")
+    return f"{message[:1].lower()}{message[1:]}; `{command} --help` shows the words that fit"
+
+
+def _set_up_logging() -> None:
+    logging.basicConfig(level=_LEVELS[load_settings().log_level], format="%(levelname)s %(name)s: %(message)s")

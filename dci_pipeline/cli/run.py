@@ -1,0 +1,222 @@
+"""`dci run` and `dci discover`: a connector's run as a Dagster run, or as a dry run that keeps nothing."""
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from dci_pipeline.cli.changes import change_json, iter_words
+from dci_pipeline.cli.output import AsJson, complain, local_time, notice, plural, print_json, print_table
+from dci_pipeline.cli.session import find_connector, opened
+from dci_pipeline.cli.watch import RunWatch
+from dci_pipeline.connectors.spec import ConnectorSpec
+from dci_pipeline.errors import UnknownThingError, UsageError
+from dci_pipeline.model.states import Task
+from dci_pipeline.runners.context import RunContext, RunOptions
+from dci_pipeline.runners.dry import DryRun, dry_run
+from dci_pipeline.runners.seeds import canonical_urls, register_urls
+from dci_pipeline.runners.stores import Stores, open_shadow
+from dci_pipeline.settings import Settings, load_settings
+from dci_pipeline.stores.pg import read
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+STATS = (
+    "discovered", "registered", "selected", "fetched", "notModified", "changed", "unchanged", "markupOnly", "failed",
+    "quarantined", "extracted", "entities", "valid", "rejected", "created", "updated", "events", "provenanceRows",
+    "credits", "avgMs",
+)  # fmt: skip
+"""Of a run, in this order; the same names in tables and in JSON."""
+
+_ROWS = 30
+"""Rows of each table of a dry run; --json has all."""
+Connector = Annotated[str, typer.Argument(help="Id of a connector.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Make the requests, keep nothing, show what would be.")]
+
+
+@app.command()
+def run(
+    connector: Connector,
+    task: Annotated[Task, typer.Option(help="Which stages.")] = Task.FULL,
+    group: Annotated[str | None, typer.Option(help="Only pages of this group of the YAML.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Most pages to fetch.")] = None,
+    dry: DryRunOption = False,
+    url: Annotated[list[str] | None, typer.Option(help="Only this page; may be repeated.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also what is not due; never what is not allowed.")
+    ] = False,
+    partition: Annotated[
+        str | None, typer.Option(metavar="DAY", help="A UTC day; a past one is recomputed without a request.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run a connector now: discover, fetch what is due, extract, compare. It shows in the Dagster UI."""
+    settings = load_settings()
+    spec = find_connector(settings, connector)
+    if group is not None and group not in spec.groups:
+        raise UnknownThingError("group", group, f"the connector's are: {', '.join(spec.groups)}")
+    options = RunOptions(task=task, group=group, limit=limit, urls=canonical_urls(spec, url or ()), force=force)
+    return _start(settings, spec, options, _day(partition), is_dry=dry, as_json=as_json)
+
+
+@app.command()
+def discover(connector: Connector, dry: DryRunOption = False, as_json: AsJson = False) -> int:
+    """Read a connector's sitemaps, feeds and seeds, and register the URLs they name."""
+    settings = load_settings()
+    spec = find_connector(settings, connector)
+    return _start(settings, spec, RunOptions(task=Task.DISCOVER), None, is_dry=dry, as_json=as_json)
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text is not None else None
+    except ValueError as exc:
+        raise UsageError(f"--partition is {text!r}, expected a day such as 2026-05-01") from exc
+
+
+def _start(
+    settings: Settings, spec: ConnectorSpec, options: RunOptions, day: date | None, *, is_dry: bool, as_json: bool
+) -> int:
+    if is_dry:
+        return _start_dry(settings, spec, options, day, as_json=as_json)
+    with opened(settings) as stores:
+        result = launch(settings, stores, spec, options, day, label=f"{options.task} {spec.id}")
+    if as_json:
+        print_json(result)
+    else:
+        show_run(result)
+    return exit_code(result)
+
+
+def launch(
+    settings: Settings, stores: Stores, spec: ConnectorSpec, options: RunOptions, day: date | None, *, label: str
+) -> dict[str, Any]:
+    """One Dagster run of a connector, watched until it ends; gives what `--json` prints of it."""
+    # Dagster takes a second to import, so only a command that starts a run pays for it.
+    from dci_pipeline.defs.launch import launch_run
+
+    register_urls(stores, spec, options.urls, "command line")
+    with RunWatch(stores.registry, spec.id, label, offset=options.clock_offset):
+        done = launch_run(
+            settings, spec.id, task=options.task, options=options, partition=day.isoformat() if day else None
+        )
+    with stores.registry.transaction() as conn:
+        row = read.run_row(conn, done.run_id, spec.id)
+    return run_json(row or {"run_id": done.run_id, "connector": spec.id, "task": options.task}, done.error)
+
+
+def run_json(row: Mapping[str, Any], error: str | None = None) -> dict[str, Any]:
+    """A run as `--json` prints it: what it was, then its stats under seed names, then what came of it."""
+    started, finished = row.get("started_at"), row.get("finished_at")
+    stats = row.get("stats") or {}
+    return {
+        "connector": row["connector"],
+        "run_id": row["run_id"],
+        "task": row["task"],
+        "status": row.get("status", "failed"),
+        "live": row.get("live", False),
+        "windows": row.get("windows", []),
+        **{name: stats.get(name, 0) for name in STATS},
+        "seconds": (finished - started).total_seconds() if started and finished else None,
+        "health": row.get("health"),
+        "next_run_at": row.get("next_run_at"),
+        "error": row.get("error") or error,
+    }
+
+
+def exit_code(result: Mapping[str, Any]) -> int:
+    """0 for ok and partial, 1 for failed and aborted."""
+    return 0 if result["status"] in ("ok", "partial") else 1
+
+
+_LINES = (
+    ("found", ("discovered", "registered")),
+    ("fetched", ("selected", "fetched", "notModified", "failed", "quarantined", "credits", "avgMs")),
+    ("read", ("extracted", "entities", "valid", "rejected")),
+    ("kept", ("created", "updated", "events", "provenanceRows")),
+    ("compared", ("changed", "unchanged", "markupOnly")),
+)
+
+
+def show_run(result: Mapping[str, Any]) -> None:
+    """A run's stats as a person reads them, its error as a sentence on stderr."""
+    lines = [(name, "   ".join(f"{stat} {result[stat]:,}" for stat in stats)) for name, stats in _LINES]
+    took = f" in {result['seconds']:.1f} s" if result["seconds"] is not None else ""
+    print_table(("", ""), lines, title=f"{result['connector']}: {result['task']} {result['status']}{took}")
+    if result["next_run_at"] is not None:
+        print(f"next check {local_time(result['next_run_at'])}; `dci changes --connector {result['connector']}`")
+    if result["error"]:
+        complain(str(result["error"]))
+
+
+def _start_dry(
+    settings: Settings, spec: ConnectorSpec, options: RunOptions, day: date | None, *, as_json: bool
+) -> int:
+    stores = open_shadow(settings, spec.id)
+    try:
+        with _stop_on_signal() as watch:
+            done = dry_run(stores, settings, spec, options, partition=day, started=watch)
+    finally:
+        stores.close()
+    if as_json:
+        print_json(_dry_json(done))
+    else:
+        _show_dry(done)
+    return exit_code(done.run)
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[Any]:
+    """Gives a function that takes the run's context: SIGINT and SIGTERM then let it finish what is in flight."""
+    running: list[RunContext] = []
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if not running or running[0].progress.stop.is_set():
+            raise KeyboardInterrupt
+        running[0].progress.stop.set()
+        notice("stopping after what is in flight; once more stops at once")
+
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield running.append
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _dry_json(done: DryRun) -> dict[str, Any]:
+    attempts = [{**row, "bytes": row["body_bytes"]} for row in done.attempts]
+    return {
+        **run_json(done.run),
+        "dry_run": True,
+        "would_register": done.registered,
+        "attempts": attempts,
+        "changes": [change_json(change) for change in done.changes],
+    }
+
+
+def _show_dry(done: DryRun) -> None:
+    if done.registered:
+        rows = [(r["url"], r["group"], r["priority"], r["via"], r["origin"]) for r in done.registered]
+        _show_some(("would be registered", "group", ">prio", "via", "found at"), rows)
+    if done.attempts:
+        names = ("url", "kind", "outcome", "status", "verdict", "body_bytes", "robots_rule")
+        rows = [tuple(a[name] for name in names) for a in done.attempts]
+        _show_some(("requested", "kind", "outcome", ">status", "verdict", ">bytes", "robots rule"), rows)
+    if done.changes:
+        rows = [(c["url"], "\n".join(iter_words(c)) or c["summary"], c["significance"]) for c in done.changes]
+        _show_some(("would be reported", "what", ">sign."), rows)
+    show_run(run_json(done.run))
+    print("dry run: nothing was kept but the hosts' rates")
+
+
+def _show_some(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    print_table(columns, rows[:_ROWS])
+    if len(rows) > _ROWS:
+        print(f"… and {plural(len(rows) - _ROWS, 'more row')}; --json has all")
+
+

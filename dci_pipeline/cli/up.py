@@ -1,0 +1,23 @@
+"""`dci up`: the Dagster UI, its daemon and the stores, until Ctrl-C."""
+
+from typing import Annotated
+
+import typer
+
+from dci_pipeline.cli.output import AsJson
+from dci_pipeline.settings import load_settings
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def up(
+    demo: Annotated[bool, typer.Option("--demo", help="Also serve the demo site.")] = False,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the Dagster UI on loopback.")] = 3000,
+    as_json: AsJson = False,
+) -> int:
+    """Start the Dagster UI, the daemon and the stores, print the addresses, stop them all on Ctrl-C."""
+    # Dagster takes a second to import, so only a command that needs it pays for it.
+    from dci_pipeline.defs.up import up as start
+
+    return start(load_settings(), demo=demo, port=port, as_json=as_json)

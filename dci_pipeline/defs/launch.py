@@ -1,0 +1,112 @@
+"""The command line's only door to Dagster: one real run on the configured instance, in this process, to its end."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+
+import dagster as dg
+
+from dci_pipeline.connectors.loader import load_connectors
+from dci_pipeline.connectors.spec import ConnectorSpec
+from dci_pipeline.defs.assets import asset_key
+from dci_pipeline.defs.build import definitions_of
+from dci_pipeline.defs.config import STAGES_OF_TASK, run_config
+from dci_pipeline.defs.instance import ensure_instance
+from dci_pipeline.defs.resources import Pipeline
+from dci_pipeline.errors import UserError
+from dci_pipeline.model.states import Stage, Task
+from dci_pipeline.runners.context import RunOptions
+from dci_pipeline.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchResult:
+    """How a run ended."""
+
+    run_id: str
+    success: bool
+    error: str | None = None
+    """One sentence where it did not succeed."""
+    is_canceled: bool = False
+    """Stopped by a signal or from the UI."""
+
+
+def launch_run(
+    settings: Settings, connector: str, *, task: Task, options: RunOptions, partition: date | None = None
+) -> LaunchResult:
+    """A Dagster run of one connector over the task's assets; `partition` None is the database's UTC day.
+
+    Raises UserError for what the user can put right before a run exists, StoreError when a store does not answer.
+    """
+    spec = enabled_connector(settings, connector)
+    pipeline = Pipeline(settings, [spec])
+    try:
+        day = partition or pipeline.stores.registry.now().date()
+        with dg.DagsterInstance.from_config(str(ensure_instance(settings))) as instance:
+            return _execute(pipeline, spec, replace(options, task=task), day, instance)
+    finally:
+        pipeline.close()
+
+
+def enabled_connector(settings: Settings, connector: str) -> ConnectorSpec:
+    """The spec of a connector that may run. Raises UserError."""
+    spec = load_connectors(settings.config_dir, settings.connectors)[connector]
+    if not spec.enabled:
+        raise UserError(f"connector {connector} is disabled; set `enabled: true` in its YAML")
+    return spec
+
+
+def _execute(
+    pipeline: Pipeline, spec: ConnectorSpec, options: RunOptions, day: date, instance: dg.DagsterInstance
+) -> LaunchResult:
+    stages = STAGES_OF_TASK[options.task]
+    job = definitions_of(pipeline.settings, [spec], pipeline).resolve_job_def(spec.id)
+    result = job.execute_in_process(
+        instance=instance,
+        partition_key=day.isoformat(),
+        asset_selection=[asset_key(spec.id, stage) for stage in stages],
+        run_config=_run_config(spec.id, stages, options),
+        tags={"dci/task": str(options.task), "dci/started_by": "dci run"},
+        raise_on_error=False,
+    )
+    _abort_what_is_open(pipeline, result.run_id)
+    return _result(instance, result)
+
+
+def _run_config(connector: str, stages: Iterable[Stage], options: RunOptions) -> dict[str, object]:
+    """The options, and Dagster's own log lines only in its storage: the terminal is the command's."""
+    return {
+        **run_config(connector, tuple(stages), options),
+        "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+    }
+
+
+def _abort_what_is_open(pipeline: Pipeline, run_id: str) -> None:
+    """A signal between two steps reaches no step, so the run's rows are closed here."""
+    for opened in pipeline.opened(run_id):
+        pipeline.fail(opened, "the run ended before its last stage", aborted=True)
+
+
+def _result(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> LaunchResult:
+    status = instance.get_run_by_id(result.run_id)
+    is_canceled = status is not None and status.status is dg.DagsterRunStatus.CANCELED
+    error = None if result.success else "; ".join(failure_sentences(result.all_events)) or "the run was stopped"
+    return LaunchResult(run_id=result.run_id, success=result.success, error=error, is_canceled=is_canceled)
+
+
+def failure_sentences(events: Iterable[dg.DagsterEvent]) -> list[str]:
+    """Why each failed step failed, in its own words, first failure first."""
+    return list(dict.fromkeys(failure_sentence(event) for event in events if event.is_step_failure))
+
+
+def failure_sentence(event: dg.DagsterEvent) -> str:
+    """One line of a step's failure: the description that we gave, else the innermost error's message."""
+    data = event.step_failure_data
+    if data.user_failure_data is not None and data.user_failure_data.description:
+        return data.user_failure_data.description
+    error = data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return " ".join(error.message.split()) if error is not None else f"step {event.step_key} failed"
+
+

@@ -1,0 +1,167 @@
+"""What starts runs by itself, and what writes down that one failed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from dci_pipeline.defs.assets import asset_key
+from dci_pipeline.defs.config import STAGES_OF_TASK
+from dci_pipeline.defs.jobs import BATCH_JOB
+from dci_pipeline.defs.resources import Pipeline
+from dci_pipeline.errors import ConnectorFileError, StoreError
+from dci_pipeline.model.ids import stable_id
+from dci_pipeline.runners.due import due_rows
+from dci_pipeline.scheduling.due import RunRequestPlan, choose
+from dci_pipeline.stores.pg import runs
+from dci_pipeline.stores.pg.bulk import Conn, query
+
+TICK_S = 20
+"""Between two looks for due work: a page due every 15 minutes is at most 2 % late, a day has 4,320 ticks."""
+WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
+RUNNING = [*WAITING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+
+
+def make_sensors(
+    pipeline: Pipeline, problems: Sequence[ConnectorFileError], jobs: Sequence[Any]
+) -> list[dg.SensorDefinition]:
+    """`due_work` and `failed_runs` of a code location."""
+    return [_due_work(pipeline, problems, jobs), _failed_runs(pipeline)]
+
+
+def _due_work(pipeline: Pipeline, problems: Sequence[ConnectorFileError], jobs: Sequence[Any]) -> dg.SensorDefinition:
+    @dg.sensor(
+        name="due_work",
+        jobs=jobs,
+        minimum_interval_seconds=TICK_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Starts a run for each connector with pages that are due or work left from an earlier day.",
+    )
+    def due_work(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        try:
+            return tick(pipeline, problems, context)
+        except StoreError as exc:
+            pipeline.close()
+            return dg.SkipReason(str(exc))
+
+    return due_work
+
+
+def tick(
+    pipeline: Pipeline, problems: Sequence[ConnectorFileError], context: dg.SensorEvaluationContext
+) -> dg.SensorResult | dg.SkipReason:
+    """One look: ends what died, then asks for what is due. The cursor is the database's time of the look."""
+    registry = pipeline.stores.registry
+    now = registry.now()
+    abort_dead_runs(pipeline, context.instance)
+    with registry.transaction() as conn:
+        alert_on_files(conn, problems)
+    busy = busy_connectors(context.instance)
+    plans = choose(due_rows(pipeline.stores, list(pipeline.specs.values()), now, busy), now)
+    if not plans:
+        return dg.SkipReason("nothing is due")
+    return dg.SensorResult(run_requests=[request_of(plan) for plan in plans], cursor=now.isoformat())
+
+
+def request_of(plan: RunRequestPlan) -> dg.RunRequest:
+    """A plan as Dagster starts it; without a run key, because the same day may come due again."""
+    stages = STAGES_OF_TASK[plan.task]
+    keys = [asset_key(connector, stage) for connector in plan.connectors for stage in stages]
+    is_alone = len(plan.connectors) == 1
+    return dg.RunRequest(
+        job_name=plan.connectors[0] if is_alone else BATCH_JOB,
+        partition_key=plan.window.isoformat(),
+        asset_selection=keys,
+        tags={"dci/task": str(plan.task), "dci/started_by": "due_work"},
+    )
+
+
+def busy_connectors(instance: dg.DagsterInstance) -> set[str]:
+    """Connectors for which a run waits or runs, by the assets that it was asked for."""
+    found = instance.get_runs(dg.RunsFilter(statuses=RUNNING), limit=1000)
+    return {name for run in found for name in connectors_of(run)}
+
+
+def connectors_of(run: dg.DagsterRun) -> set[str]:
+    """The connectors of a run; by its job where it has no selection."""
+    if run.asset_selection:
+        return {key.path[0] for key in run.asset_selection if len(key.path) == 2}
+    return {run.job_name}
+
+
+_DEAD = """
+    select r.run_id, r.connector from connector_runs r
+    left join leases l on l.connector = r.connector and l.run_id = r.run_id
+    where r.status = 'running' and r.live and r.connector = any(%(c)s) and r.started_at < clock_timestamp() - %(g)s
+      and (l.expires_at is null or l.expires_at < clock_timestamp())"""
+"""Runs that say they run, but have let their lease go: their process is gone."""
+
+
+def abort_dead_runs(pipeline: Pipeline, instance: dg.DagsterInstance) -> list[str]:
+    """Marks runs whose lease has expired aborted, here and in Dagster, which frees their pools at once; their ids."""
+    with pipeline.stores.registry.transaction() as conn:
+        dead = _dead_runs(conn, list(pipeline.specs))
+    for run_id, connector in dead:
+        words = f"the process of this run is gone: it let the lease on {connector} expire"
+        run = instance.get_run_by_id(run_id)
+        if run is not None and not run.is_finished:
+            instance.report_run_failed(run, words)
+        with pipeline.stores.registry.transaction() as conn:
+            conn.execute(query(_ABORT), {"r": run_id, "c": connector, "e": words})
+    return [run_id for run_id, _ in dead]
+
+
+_ABORT = """
+    update connector_runs set status = 'aborted', error = coalesce(error, %(e)s), finished_at = clock_timestamp()
+    where run_id = %(r)s and connector = %(c)s and status = 'running'"""
+
+
+def _dead_runs(conn: Conn, connectors: list[str]) -> list[tuple[str, str]]:
+    rows = conn.execute(query(_DEAD), {"c": connectors, "g": f"{runs.LEASE_S} seconds"})
+    return [(row["run_id"], row["connector"]) for row in rows]
+
+
+def alert_on_files(conn: Conn, problems: Sequence[ConnectorFileError]) -> None:
+    """An alert a connector file that cannot be read."""
+    for problem in problems:
+        stem = Path(problem.path).stem
+        add_alert(conn, kind="connector_file", subject=stem, severity="error", message=str(problem))
+
+
+def add_alert(conn: Conn, *, kind: str, subject: str, severity: str, message: str) -> None:
+    """Opens an alert, one a kind and subject."""
+    alert_id = stable_id("alert", f"{kind}\0{subject}")
+    runs.open_alert(conn, alert_id=alert_id, kind=kind, subject=subject, severity=severity, message=message)
+
+
+def _failed_runs(pipeline: Pipeline) -> dg.SensorDefinition:
+    @dg.run_failure_sensor(
+        name="failed_runs",
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Writes an alert for each run that failed, one open alert a connector.",
+    )
+    def failed_runs(context: dg.RunFailureSensorContext) -> None:
+        with pipeline.stores.registry.transaction() as conn:
+            for connector in sorted(connectors_of(context.dagster_run) & set(pipeline.specs)):
+                add_alert(
+                    conn,
+                    kind="run_failed",
+                    subject=connector,
+                    severity="error",
+                    message=f"run {context.dagster_run.run_id} failed: {failure_sentence(context)}",
+                )
+
+    return failed_runs
+
+
+def failure_sentence(context: dg.RunFailureSensorContext) -> str:
+    """Why, in one line: the first failed step's own words, or the run's."""
+    for event in context.get_step_failure_events():
+        error = event.step_failure_data.error
+        text = event.step_failure_data.user_failure_data
+        if text is not None and text.description:
+            return text.description
+        if error is not None:
+            return " ".join((error.cause or error).message.split())
+    return " ".join(context.failure_event.message.split())

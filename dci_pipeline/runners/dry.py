@@ -1,0 +1,102 @@
+"""A connector's run without Dagster: its stages one after another in this process. For dry runs.
+
+A dry run is the same code over shadow stores, which read through and keep nothing but the hosts' rates; what it would
+have done is read from their tables before they are gone.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from dci_pipeline.connectors.spec import ConnectorSpec
+from dci_pipeline.errors import DciError
+from dci_pipeline.model.states import Stage, Task
+from dci_pipeline.runners import family
+from dci_pipeline.runners.context import RunContext, RunOptions, Transport
+from dci_pipeline.runners.seeds import register_urls
+from dci_pipeline.runners.stores import Stores
+from dci_pipeline.runners.stream import RecordStream
+from dci_pipeline.settings import Settings
+from dci_pipeline.stores.pg import read
+
+STAGES: Mapping[Task, tuple[Stage, ...]] = {
+    Task.FULL: tuple(Stage),
+    Task.DISCOVER: (Stage.DISCOVERED_URLS,),
+    Task.CRAWL: tuple(Stage)[1:],
+    Task.REPROCESS: tuple(Stage)[2:],
+}
+"""Stages of a task, in flow order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What a run would have done."""
+
+    run: dict[str, Any]
+    """The run's row, with status and stats."""
+    registered: list[dict[str, Any]]
+    """URLs that would be new, with group and how they were found."""
+    attempts: list[dict[str, Any]]
+    """Requests that were made."""
+    changes: list[dict[str, Any]]
+    """Changes that would be reported, as `read.changes` gives them."""
+
+
+def dry_run(
+    stores: Stores,
+    settings: Settings,
+    spec: ConnectorSpec,
+    options: RunOptions,
+    *,
+    partition: date | None = None,
+    transport: Transport | None = None,
+    started: Callable[[RunContext], None] = lambda _ctx: None,
+) -> DryRun:
+    """Runs a task on shadow stores; requests go out as in a real run, nothing is kept.
+
+    `started` is called with the run's context, so that a signal can set its `progress.stop`."""
+    run_id = str(uuid.uuid4())
+    with stores.registry.transaction() as conn:
+        read.forget_shadow_lease(conn)
+    register_urls(stores, spec, options.urls, run_id)
+    windows = _windows(stores, spec, options.task, partition)
+    ctx = family.open_run(stores, settings, spec, run_id=run_id, windows=windows, options=options, transport=transport)
+    started(ctx)
+    drive(ctx, STAGES[options.task])
+    with stores.registry.transaction() as conn:
+        return DryRun(
+            run=dict(read.run_row(conn, run_id, spec.id) or {}),
+            registered=list(read.registered_by(conn, run_id, spec.id)),
+            attempts=list(read.attempts_of(conn, run_id, spec.id)),
+            changes=list(read.changes(conn, read.ChangeFilter(run_id=run_id))),
+        )
+
+
+def drive(ctx: RunContext, stages: Sequence[Stage]) -> None:
+    """Streams, writes and closes each stage. A set `progress.stop` ends the run as aborted after what is in flight."""
+    try:
+        for stage in stages:
+            stream: RecordStream[Any] = RecordStream(family.stream(stage, ctx))
+            for chunk in stream.chunks():
+                family.write_chunk(stage, ctx, chunk)
+            family.close_stage(stage, ctx, ctx.window)
+            if ctx.progress.stop.is_set():
+                family.fail_run(ctx, "stopped by a signal", aborted=True)
+                return
+    except DciError as exc:
+        family.fail_run(ctx, str(exc), aborted=False)
+        raise
+    family.finish_run(ctx)
+
+
+def _windows(stores: Stores, spec: ConnectorSpec, task: Task, partition: date | None) -> tuple[date, ...]:
+    """The day asked for; for a reprocess all days that hold bodies, else the database's UTC day."""
+    if partition is not None:
+        return (partition,)
+    today = stores.registry.now().date()
+    if task is not Task.REPROCESS:
+        return (today,)
+    with stores.registry.transaction() as conn:
+        return tuple(read.windows_with_bodies(conn, spec.id)) or (today,)

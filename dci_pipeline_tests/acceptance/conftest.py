@@ -1,0 +1,35 @@
+"""An installation of its own for each acceptance test: embedded stores in a fresh home that every user may enter."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dci_pipeline.runners.stores import Stores, open_stores
+from dci_pipeline.settings import Settings
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A fresh DCI_HOME; below /tmp, because root's server runs as another user."""
+    folder = Path(tempfile.mkdtemp(prefix="dci-test-", dir="/tmp"))  # noqa: S108
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return Settings(DCI_HOME=home, DCI_ALLOW_PRIVATE="127.0.0.0/8", DCI_CONTACT="crawler@example.org")
+
+
+@pytest.fixture
+def stores(settings: Settings) -> Iterator[Stores]:
+    from dci_pipeline.stores.embedded.urls import embedded_postgres
+
+    opened = open_stores(settings)
+    yield opened
+    opened.close()
+    embedded_postgres(settings.home).release()

@@ -1,0 +1,119 @@
+"""A run in a process of its own that kills its whole group at the n-th boundary: `python -m …victim <json>`.
+
+Boundaries are counted by wrapping the product's own calls from outside; the product knows nothing of it.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from dci_pipeline.connectors.loader import load_connector
+from dci_pipeline.http.direct import DirectFetcher
+from dci_pipeline.model.states import Stage, Task
+from dci_pipeline.runners import drive as driving
+from dci_pipeline.runners import ports
+from dci_pipeline.runners.context import RunOptions
+from dci_pipeline.runners.drive import drive
+from dci_pipeline.runners.family import open_run
+from dci_pipeline.runners.stores import open_stores
+from dci_pipeline.settings import load_settings
+from dci_pipeline.stores.archive import ArchiveStore
+from dci_pipeline.stores.registry import Registry
+
+
+class Boundaries:
+    """Counts the boundaries that a run passes and kills at the chosen one."""
+
+    def __init__(self, kill_at: int, log: Path) -> None:
+        self._kill_at, self._log = kill_at, log
+        self._count = 0
+        self._lock = threading.Lock()
+        self.stage = ""
+        self.is_writing = False
+
+    def passed(self, name: str) -> None:
+        with self._lock:
+            self._count += 1
+            with self._log.open("a") as file:
+                file.write(f"{self._count} {self.stage} {name}\n")
+            if self._count == self._kill_at:
+                os.killpg(0, signal.SIGKILL)
+
+
+def _after(owner: Any, name: str, note: Callable[[], None]) -> None:
+    """Makes `owner.name` tell of its end; for plain and coroutine functions."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        note()
+        return result
+
+    @functools.wraps(original)
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        result = await original(*args, **kwargs)
+        note()
+        return result
+
+    setattr(owner, name, coroutine if name == "fetch" else plain)
+
+
+def _watch(boundaries: Boundaries, analytics: type) -> None:
+    _after(ports.FetchPorts, "reserve_slot", lambda: boundaries.passed("slot"))
+    _after(DirectFetcher, "fetch", lambda: boundaries.passed("response"))
+    _after(ArchiveStore, "put", lambda: boundaries.passed("put"))
+    _after(analytics, "insert", lambda: boundaries.passed("drained"))
+    original_write, original_transaction = driving.write_chunk, Registry.transaction
+
+    def write_chunk(stage: Stage, ctx: Any, chunk: Any) -> None:
+        boundaries.stage, boundaries.is_writing = stage.value, True
+        try:
+            original_write(stage, ctx, chunk)
+        finally:
+            boundaries.is_writing = False
+
+    @contextlib.contextmanager
+    def transaction(self: Registry) -> Iterator[Any]:
+        is_write = boundaries.is_writing
+        with original_transaction(self) as conn:
+            yield conn
+            if is_write:
+                boundaries.passed("before commit")
+        if is_write:
+            boundaries.passed("after commit")
+
+    setattr(driving, "write_chunk", write_chunk)  # noqa: B010
+    setattr(Registry, "transaction", transaction)  # noqa: B010
+
+
+def main() -> None:
+    order = json.loads(sys.argv[1])
+    settings = load_settings()
+    stores = open_stores(settings)
+    if order["kill_at"] is not None:
+        _watch(Boundaries(order["kill_at"], Path(order["log"])), type(stores.analytics))
+    windows = [date.fromisoformat(order["window"])] if order.get("window") else [stores.registry.now().date()]
+    ctx = open_run(
+        stores,
+        settings,
+        load_connector(Path(order["yaml"])),
+        run_id=str(uuid.uuid4()),
+        windows=windows,
+        options=RunOptions(task=Task(order.get("task", "full")), clock_offset=timedelta(days=order["days"])),
+    )
+    drive(ctx)
+    stores.close()
+
+
+if __name__ == "__main__":
+    main()
