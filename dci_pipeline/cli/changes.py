@@ -48,7 +48,7 @@ def changes(
         for row in found:
             print_json(change_json(row))
     elif found:
-        print_table(("detected", "page", "what", ">sign.", "kind", "state"), [_row(change) for change in found])
+        print_table(("detected", "significance", "state", "~page", "~what changed"), [_row(change) for change in found])
         print(plural(len(found), "change"))
     else:
         notice("no change fits; `dci run <connector>` looks for new ones")
@@ -74,8 +74,8 @@ def change_json(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _row(change: Mapping[str, Any]) -> tuple[object, ...]:
     what = "\n".join(iter_words(change)) or change["summary"]
-    page = change["url"]
-    return change["detected_at"], page, what, change["significance"], change["kind"], change["confirmation"]
+    size = f"{change['kind']} {change['significance']}"
+    return change["detected_at"], size, change["confirmation"], change["url"], what
 
 
 def iter_words(change: Mapping[str, Any]) -> Iterator[str]:

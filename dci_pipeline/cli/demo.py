@@ -44,7 +44,7 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Crawl the bundled demo site, change it, crawl it again, and show exactly what changed."""
+    """Crawl the bundled site, change it, crawl again, show the changes."""
     ports = DEFAULT_PORTS if port is None else (port, port + 1, port + 2)
     if keep:
         serve_until_interrupted(DemoSite(), ports, lambda running: _announce(running, as_json=as_json))
@@ -153,24 +153,28 @@ def _show(result: dict[str, Any], *, as_json: bool) -> int:
 def _show_changes(changes: Sequence[Mapping[str, Any]]) -> None:
     rows = [
         (
-            urlsplit(change["url"]).netloc.removeprefix("127.0.0.1") + urlsplit(change["url"]).path,
-            "\n".join(iter_words(change)) or change["summary"],
             f"{change['kind']} {change['significance']}",
-            short_key(change["object_key"]),
+            f"{_short_url(change['url'])}\n{short_key(change['object_key'])}",
+            "\n".join(iter_words(change)) or change["summary"],
         )
         for change in sorted(changes, key=lambda change: (-change["significance"], change["url"]))
     ]
-    print_table(("page", "what changed", "significance", "archived as"), rows)
-    print("`dci inspect <page>` follows each value to its bytes, `dci inspect <page> --body` prints them")
+    print_table(("significance", "page, and its archived bytes", "~what changed: before → after"), rows)
+    print(f"the bytes are archived as raw/{CONNECTOR}/<document>/<content>.html.zst, hashes cut here to eight digits;")
+    print("`dci inspect <page>` follows each value to them, `dci inspect <page> --body` prints them")
 
 
-def short_key(key: str | None) -> str | None:
-    """An archive key with its two hashes cut to eight digits, to fit a table."""
+def _short_url(url: str) -> str:
+    parts = urlsplit(url)
+    return f":{parts.port}{parts.path}"
+
+
+def short_key(key: str | None) -> str:
+    """Document and content of an archive key, each cut to eight digits, to fit a table."""
     if key is None:
-        return None
+        return "no bytes"
     _, _, document, name = key.split("/")
-    digits, _, rest = name.partition(".")
-    return f"{document[:8]}…/{digits[:8]}….{rest}"
+    return f"  {document[:8]}…/{name[:8]}…"
 
 
 def _show_differences(result: Mapping[str, Any]) -> None:

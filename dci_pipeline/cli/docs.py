@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 ROWS = 50
 """Rows that fit a few screens; --limit and --all give more."""
-_COLUMNS = ("url", "group", ">prio", "state", "next check", "last checked", ">checks", ">changes")
+_COLUMNS = ("~url", "group", ">prio", "state", "next check", "last checked", ">changed")
 
 
 @app.command()
@@ -58,10 +58,15 @@ def _show(connector: str, found: list[dict[str, Any]], most: int | None) -> None
     if not found:
         notice(f"no page of {connector} fits; `dci discover {connector}` finds pages, `--all` shows stopped ones too")
         return
-    names = ("url", "group", "priority", "state", "next", "last_checked", "checks", "changes")
-    print_table(_COLUMNS, [[{**row, "next": _when(row["due_in_s"])}[name] for name in names] for row in found])
+    print_table(_COLUMNS, [_row(document) for document in found])
     more = "; the limit is reached, --limit gives more" if most is not None and len(found) == most else ""
     print(f"{plural(len(found), 'document')}{more}")
+
+
+def _row(document: dict[str, Any]) -> tuple[object, ...]:
+    names = ("url", "group", "priority", "state")
+    changed = f"{document['changes']} of {document['checks']}" if document["checks"] else None
+    return (*(document[n] for n in names), _when(document["due_in_s"]), document["last_checked"], changed)
 
 
 def _when(seconds: float | None) -> str:

@@ -17,7 +17,9 @@ def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Connectors' YAML files.")],
     as_json: AsJson = False,
 ) -> int:
-    """Check connectors' files; every problem is one line: file:line: key and what was expected."""
+    """Check connectors' files.
+
+    Every problem is one line: file:line: key and what was expected."""
     wrong = 0
     for path in files:
         _, problems = check_connector(path)
@@ -35,7 +37,9 @@ def validate(
 
 @app.command()
 def schema(as_json: AsJson = False) -> None:
-    """Print the JSON Schema of a connector's file, for editors; with --json on one line."""
+    """Print the JSON Schema of a connector's file, for editors.
+
+    With --json on one line."""
     if as_json:
         print_json(json_schema())
     else:

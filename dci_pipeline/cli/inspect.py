@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dci_pipeline.cli.changes import iter_words
-from dci_pipeline.cli.output import AsJson, console, print_json, print_table
+from dci_pipeline.cli.output import AsJson, print_facts, print_json, print_table
 from dci_pipeline.cli.session import opened
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.errors import ObjectMissing, UnknownThingError
@@ -33,7 +33,9 @@ def inspect(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Show a document, its versions and attempts, and each value with where it was seen."""
+    """Show a document down to the archived bytes.
+
+    Its versions, attempts and changes, and each value with where it was seen."""
     settings = load_settings()
     with opened(settings) as stores:
         with stores.registry.transaction() as conn:
@@ -99,36 +101,34 @@ def _show(story: dict[str, Any]) -> None:
     _show_entities(story["entities"])
     if story["versions"]:
         rows = [(v["captured_at"], v["last_confirmed_at"], v["kind"], v["object_key"]) for v in story["versions"]]
-        print_table(("first seen", "confirmed", "kind", "archived as"), rows, title="Versions")
+        print_table(("first seen", "confirmed", "kind", "~archived as"), rows, title="Versions")
     if story["changes"]:
         rows = [(c["detected_at"], c["kind"], "\n".join(iter_words(c)) or c["summary"]) for c in story["changes"]]
-        print_table(("detected", "kind", "what"), rows, title="Changes")
+        print_table(("detected", "kind", "~what"), rows, title="Changes")
     if story["attempts"]:
         names = ("started_at", "outcome", "status", "verdict", "body_bytes", "total_ms", "robots_rule", "error")
         rows = [[a[name] for name in names] for a in story["attempts"]]
-        columns = ("started", "outcome", ">status", "verdict", ">bytes", ">ms", "robots rule", "error")
+        columns = ("started", "outcome", ">status", "verdict", ">bytes", ">ms", "~robots rule", "~error")
         print_table(columns, rows, title="Attempts")
     if story["discoveries"]:
         rows = [(d["window"], d["via"], d["discovered_from"].partition("|")[2]) for d in story["discoveries"]]
-        print_table(("day", "via", "found at"), rows, title="Found")
+        print_table(("day", "via", "~found at"), rows, title="Found")
 
 
 def _show_document(document: dict[str, Any]) -> None:
     names = (
-        "url", "id", "connector", "kind", "group_name", "page_type", "priority", "state", "failure_class", "failures",
+        "id", "connector", "kind", "group_name", "page_type", "priority", "state", "failure_class", "failures",
         "next_check", "last_checked", "last_fetched", "change_score", "checks", "changes", "etag", "last_modified",
     )  # fmt: skip
-    out = console()
-    out.print(document["url"], style="bold", markup=False)
-    facts = [(name.removesuffix("_name").replace("_", " "), document[name]) for name in names[1:]]
-    print_table(("", ""), [fact for fact in facts if fact[1] is not None])
+    facts = [(name.removesuffix("_name").replace("_", " "), document[name]) for name in names]
+    print_facts([fact for fact in facts if fact[1] is not None], title=document["url"])
 
 
 def _show_entities(entities: list[dict[str, Any]]) -> None:
     for entity in entities:
         gone = f", removed {entity['removed_at']:%Y-%m-%d}" if entity["removed_at"] else ""
         rows = [_said(statement) for statement in entity["statements"]]
-        columns = ("property", "value", "last seen", "found by", "archived as", "extractor")
+        columns = ("property", "~value", "last seen", "~found by", "body", "~extractor")
         print_table(columns, rows, title=f"{entity['type']} {entity['name'] or entity['id']}{gone}")
 
 
@@ -141,6 +141,6 @@ def _said(statement: dict[str, Any]) -> tuple[object, ...]:
         value,
         statement["last_seen"],
         seen.get("locator"),
-        seen.get("object_key"),
+        f"{seen['content_hash'][:8]}…" if seen else None,
         seen.get("extractor_version"),
     )

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
@@ -59,13 +59,23 @@ def plain(value: object) -> object:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
-    """A table whose column names start with `>` for right-aligned ones; None is shown as a dash."""
+    """A table; `>` before a column's name aligns it right, `~` lets it fold where the terminal is narrow."""
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, title_style="bold")
     for name in columns:
-        is_number = name.startswith(">")
-        table.add_column(name.removeprefix(">"), justify="right" if is_number else "left", overflow="fold")
+        justify: JustifyMethod = "right" if name.startswith(">") else "left"
+        table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not name.startswith("~"), overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell(value)) for value in row))
+    console().print(table)
+
+
+def print_facts(facts: Iterable[tuple[str, object]], *, title: str) -> None:
+    """Names and values in two columns under a title."""
+    table = Table(box=None, title=title, title_justify="left", show_header=False, title_style="bold", pad_edge=True)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(escape(name), escape(cell(value)))
     console().print(table)
 
 

@@ -17,12 +17,12 @@ from dci_pipeline.stores.pg import connectors as rows
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-_COLUMNS = ("id", "kind", "enabled", "health", "last run", "next run", ">docs", ">due", "yaml")
+_COLUMNS = ("id", "kind", "enabled", "health", "last run", "next run", ">docs", ">due", "~yaml")
 
 
 @app.command()
 def connectors(as_json: AsJson = False) -> None:
-    """List the connectors: what the files say, how their last run went, what is due."""
+    """List the connectors, how they fared and what is due."""
     settings = load_settings()
     found = load_connectors(settings.config_dir)
     with opened(settings) as stores:
@@ -68,7 +68,9 @@ def _listed(found: Connectors, known: dict[str, Any]) -> list[dict[str, Any]]:
 
 @app.command()
 def sync(as_json: AsJson = False) -> int:
-    """Bring the connectors' files into the registry; a connector without a file is disabled, never deleted."""
+    """Bring the connectors' files into the registry.
+
+    A connector without a file is disabled, never deleted."""
     settings = load_settings()
     found = load_connectors(settings.config_dir)
     broken = [Path(problem.path).stem for problem in found.problems]
@@ -94,7 +96,7 @@ def _names(ids: list[str]) -> str:
 
 @app.command()
 def migrate(as_json: AsJson = False) -> None:
-    """Bring the stores to this release's schema; nothing happens where they are."""
+    """Bring the stores to this release's schema."""
     settings = load_settings()
     url = registry_url(settings)
     before, after = schema.migrate(url)

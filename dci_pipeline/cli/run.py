@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dci_pipeline.cli.changes import change_json, iter_words
-from dci_pipeline.cli.output import AsJson, complain, local_time, notice, plural, print_json, print_table
+from dci_pipeline.cli.output import AsJson, complain, local_time, notice, plural, print_facts, print_json, print_table
 from dci_pipeline.cli.session import find_connector, opened
 from dci_pipeline.cli.watch import RunWatch
 from dci_pipeline.connectors.spec import ConnectorSpec
@@ -54,7 +54,9 @@ def run(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run a connector now: discover, fetch what is due, extract, compare. It shows in the Dagster UI."""
+    """Run a connector now: discover, fetch, extract, compare.
+
+    It is a Dagster run, so it shows in the UI. A dry run is none and keeps nothing."""
     settings = load_settings()
     spec = find_connector(settings, connector)
     if group is not None and group not in spec.groups:
@@ -65,7 +67,7 @@ def run(
 
 @app.command()
 def discover(connector: Connector, dry: DryRunOption = False, as_json: AsJson = False) -> int:
-    """Read a connector's sitemaps, feeds and seeds, and register the URLs they name."""
+    """Read sitemaps, feeds and seeds; register the URLs they name."""
     settings = load_settings()
     spec = find_connector(settings, connector)
     return _start(settings, spec, RunOptions(task=Task.DISCOVER), None, is_dry=dry, as_json=as_json)
@@ -101,9 +103,7 @@ def launch(
 
     register_urls(stores, spec, options.urls, "command line")
     with RunWatch(stores.registry, spec.id, label, offset=options.clock_offset):
-        done = launch_run(
-            settings, spec.id, task=options.task, options=options, partition=day.isoformat() if day else None
-        )
+        done = launch_run(settings, spec.id, task=options.task, options=options, partition=day)
     with stores.registry.transaction() as conn:
         row = read.run_row(conn, done.run_id, spec.id)
     return run_json(row or {"run_id": done.run_id, "connector": spec.id, "task": options.task}, done.error)
@@ -146,7 +146,7 @@ def show_run(result: Mapping[str, Any]) -> None:
     """A run's stats as a person reads them, its error as a sentence on stderr."""
     lines = [(name, "   ".join(f"{stat} {result[stat]:,}" for stat in stats)) for name, stats in _LINES]
     took = f" in {result['seconds']:.1f} s" if result["seconds"] is not None else ""
-    print_table(("", ""), lines, title=f"{result['connector']}: {result['task']} {result['status']}{took}")
+    print_facts(lines, title=f"{result['connector']}: {result['task']} {result['status']}{took}")
     if result["next_run_at"] is not None:
         print(f"next check {local_time(result['next_run_at'])}; `dci changes --connector {result['connector']}`")
     if result["error"]:
@@ -202,14 +202,14 @@ def _dry_json(done: DryRun) -> dict[str, Any]:
 def _show_dry(done: DryRun) -> None:
     if done.registered:
         rows = [(r["url"], r["group"], r["priority"], r["via"], r["origin"]) for r in done.registered]
-        _show_some(("would be registered", "group", ">prio", "via", "found at"), rows)
+        _show_some(("~would be registered", "group", ">prio", "via", "~found at"), rows)
     if done.attempts:
         names = ("url", "kind", "outcome", "status", "verdict", "body_bytes", "robots_rule")
         rows = [tuple(a[name] for name in names) for a in done.attempts]
-        _show_some(("requested", "kind", "outcome", ">status", "verdict", ">bytes", "robots rule"), rows)
+        _show_some(("~requested", "kind", "outcome", ">status", "verdict", ">bytes", "~robots rule"), rows)
     if done.changes:
         rows = [(c["url"], "\n".join(iter_words(c)) or c["summary"], c["significance"]) for c in done.changes]
-        _show_some(("would be reported", "what", ">sign."), rows)
+        _show_some(("~would be reported", "~what changed", ">sign."), rows)
     show_run(run_json(done.run))
     print("dry run: nothing was kept but the hosts' rates")
 

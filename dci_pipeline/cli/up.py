@@ -16,7 +16,7 @@ def up(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the Dagster UI on loopback.")] = 3000,
     as_json: AsJson = False,
 ) -> int:
-    """Start the Dagster UI, the daemon and the stores, print the addresses, stop them all on Ctrl-C."""
+    """Start the Dagster UI, its daemon and the stores, until Ctrl-C."""
     # Dagster takes a second to import, so only a command that needs it pays for it.
     from dci_pipeline.defs.up import up as start
 

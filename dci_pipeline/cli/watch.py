@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from dci_pipeline.cli.output import notice, notices
 from dci_pipeline.errors import StoreError
-from dci_pipeline.stores.pg import read, runs
+from dci_pipeline.stores.pg import read
 from dci_pipeline.stores.registry import Registry
 
 EVERY_S = 0.25
@@ -53,12 +53,12 @@ class RunWatch:
         try:
             with self._registry.transaction() as conn:
                 run = read.latest_run(conn, self._connector, self._since)
-                lease = runs.lease_of(conn, self._connector)
+                lease = read.lease_holder(conn, self._connector)
                 now = self._registry.now() + self._offset
                 done, due = read.progress(conn, run["run_id"], self._connector, now) if run else (0, 0)
         except StoreError:
             return  # the run itself will say so
-        if lease and lease["process"] and run and lease["run_id"] != run["run_id"] and run["status"] == "running":
+        if lease and run and lease["run_id"] != run["run_id"] and run["status"] == "running":
             self._tell(f"waiting: run {lease['run_id']} on host {lease['host']} holds {self._connector}")
         if run:
             self._bar.update(self._task, completed=done, total=max(done + due, 1))

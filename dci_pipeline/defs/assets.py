@@ -3,7 +3,8 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -19,6 +20,11 @@ from dci_pipeline.runners import family
 from dci_pipeline.runners.policies import extractor_versions
 from dci_pipeline.runners.stream import RecordStream
 from dci_pipeline.settings import Settings
+
+Decorator = Callable[[Callable[..., Iterator[Any]]], dg.AssetsDefinition]
+
+FRESHNESS = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=36))
+"""A day's work and half a day's patience, as the check `silence`."""
 
 UPSTREAM: Mapping[Stage, Stage] = dict(zip(tuple(Stage)[1:], Stage, strict=False))
 """Each stage's input is the stage before it."""
@@ -45,7 +51,8 @@ def _network_asset(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dg.
     """What is due comes from the registry, so the stage before is a dependency and not an input."""
     deps = [asset_key(spec.id, UPSTREAM[stage])] if stage in UPSTREAM else []
 
-    @dg.asset(deps=deps, pool=f"dci_{spec.id}", **_facts(spec, stage, settings))
+    as_asset: Decorator = dg.asset(deps=deps, pool=f"dci_{spec.id}", **_facts(spec, stage, settings))
+
     def network_stage(
         context: dg.AssetExecutionContext, config: FamilyConfig, pipeline: dg.ResourceParam[Pipeline]
     ) -> Iterator[Any]:
@@ -56,14 +63,14 @@ def _network_asset(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dg.
         yield from check_results(stage, pipeline, opened)
         pipeline.finish_if_last(context.run, stage, opened)
 
-    return network_stage
+    return as_asset(network_stage)
 
 
 def _derived_asset(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dg.AssetsDefinition:
     """Nothing is yielded, and so all below is skipped, where neither this stage nor a later one has anything to do."""
-    upstream_key = asset_key(spec.id, UPSTREAM[stage])
+    ins = {"upstream": dg.AssetIn(key=asset_key(spec.id, UPSTREAM[stage]))}
+    as_asset: Decorator = dg.asset(ins=ins, output_required=False, **_facts(spec, stage, settings))
 
-    @dg.asset(ins={"upstream": dg.AssetIn(key=upstream_key)}, output_required=False, **_facts(spec, stage, settings))
     def derived_stage(
         context: dg.AssetExecutionContext,
         config: FamilyConfig,
@@ -79,7 +86,7 @@ def _derived_asset(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dg.
         yield from check_results(stage, pipeline, opened)
         pipeline.finish_if_last(context.run, stage, opened, is_skipped=source is None)
 
-    return derived_stage
+    return as_asset(derived_stage)
 
 
 def _facts(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dict[str, Any]:
@@ -97,6 +104,7 @@ def _facts(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dict[str, A
         "io_manager_key": "io_manager",
         "op_tags": {"dci/connector": spec.id},
         "check_specs": check_specs(spec, stage),
+        "freshness_policy": FRESHNESS if stage is Stage.RAW_ARCHIVE else None,
         # A store that restarts is back within seconds; what a retry cannot cure says so itself (Failure.allow_retries).
         "retry_policy": dg.RetryPolicy(max_retries=1, delay=5),
     }
@@ -117,5 +125,5 @@ def _open(pipeline: Pipeline, context: dg.AssetExecutionContext) -> OpenRun:
 
 def _is_materialized(context: dg.AssetExecutionContext) -> bool:
     """Whether every partition of the run has a materialization already."""
-    wanted = set(context.partition_keys)
-    return wanted <= context.instance.get_materialized_partitions(context.asset_key)
+    found: set[str] = context.instance.get_materialized_partitions(context.asset_key)
+    return found >= set(context.partition_keys)

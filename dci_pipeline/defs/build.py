@@ -12,6 +12,7 @@ from dci_pipeline.defs.assets import make_family
 from dci_pipeline.defs.io_manager import StreamIOManager
 from dci_pipeline.defs.jobs import batch_job, connector_job
 from dci_pipeline.defs.resources import Pipeline
+from dci_pipeline.defs.schedules import make_heartbeat
 from dci_pipeline.defs.sensors import make_sensors
 from dci_pipeline.errors import ConnectorFileError
 from dci_pipeline.settings import Settings
@@ -41,6 +42,7 @@ def definitions_of(
         assets=[*(asset for spec in specs for asset in make_family(spec, settings)), *broken_files(problems)],
         jobs=[*jobs, *batch],
         sensors=make_sensors(pipeline, problems, [*jobs, *batch]) if specs else [],
+        schedules=[make_heartbeat(pipeline)] if specs else [],
         resources={"pipeline": pipeline, "io_manager": StreamIOManager(pipeline)},
         executor=dg.in_process_executor,
     )

@@ -63,5 +63,6 @@ def drain(stage: Stage, opened: OpenRun, stream: RecordStream[Any]) -> None:
 def mark_canceled(context: dg.OutputContext) -> None:
     """Dagster calls an interrupted run failed unless somebody asked for its end; whoever sent the signal did."""
     step = context.step_context
-    if step.instance.get_run_by_id(step.run_id).status is not dg.DagsterRunStatus.CANCELING:
+    run = step.instance.get_run_by_id(step.run_id)
+    if run is not None and run.status is not dg.DagsterRunStatus.CANCELING:
         step.instance.report_run_canceling(step.dagster_run)

@@ -11,12 +11,16 @@ from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.defs.assets import asset_key
 from dci_pipeline.defs.build import definitions_of
 from dci_pipeline.defs.config import STAGES_OF_TASK, run_config
+from dci_pipeline.defs.failures import failure_sentences
 from dci_pipeline.defs.instance import ensure_instance
 from dci_pipeline.defs.resources import Pipeline
+from dci_pipeline.defs.up import up
 from dci_pipeline.errors import UserError
 from dci_pipeline.model.states import Stage, Task
 from dci_pipeline.runners.context import RunOptions
 from dci_pipeline.settings import Settings
+
+__all__ = ["LaunchResult", "launch_run", "up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,21 +96,3 @@ def _result(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> 
     is_canceled = status is not None and status.status is dg.DagsterRunStatus.CANCELED
     error = None if result.success else "; ".join(failure_sentences(result.all_events)) or "the run was stopped"
     return LaunchResult(run_id=result.run_id, success=result.success, error=error, is_canceled=is_canceled)
-
-
-def failure_sentences(events: Iterable[dg.DagsterEvent]) -> list[str]:
-    """Why each failed step failed, in its own words, first failure first."""
-    return list(dict.fromkeys(failure_sentence(event) for event in events if event.is_step_failure))
-
-
-def failure_sentence(event: dg.DagsterEvent) -> str:
-    """One line of a step's failure: the description that we gave, else the innermost error's message."""
-    data = event.step_failure_data
-    if data.user_failure_data is not None and data.user_failure_data.description:
-        return data.user_failure_data.description
-    error = data.error
-    while error is not None and error.cause is not None:
-        error = error.cause
-    return " ".join(error.message.split()) if error is not None else f"step {event.step_key} failed"
-
-

@@ -14,8 +14,9 @@ import dagster as dg
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.defs.config import options_of
+from dci_pipeline.defs.failures import as_failure, sentence
 from dci_pipeline.defs.interrupts import INTERRUPTS
-from dci_pipeline.errors import DciError, LeaseHeld, StoreUnavailable, Transient
+from dci_pipeline.errors import DciError, LeaseHeld, StoreUnavailable
 from dci_pipeline.model.states import Stage
 from dci_pipeline.runners import family
 from dci_pipeline.runners.context import RunContext
@@ -149,16 +150,3 @@ def stages_of(run: dg.DagsterRun, connector: str) -> Collection[Stage]:
     if not run.asset_selection:
         return tuple(Stage)
     return [Stage(key.path[1]) for key in run.asset_selection if len(key.path) == 2 and key.path[0] == connector]
-
-
-def sentence(exc: BaseException) -> str:
-    """One line for a person: ours as they are, others with their kind."""
-    text = " ".join(str(exc).split())
-    return text if isinstance(exc, DciError) else f"{type(exc).__name__}: {text}" if text else type(exc).__name__
-
-
-def as_failure(exc: Exception) -> Exception:
-    """Our errors as Dagster shows them best, repeated only where that may help; any other as it is."""
-    if isinstance(exc, DciError):
-        return dg.Failure(description=str(exc), allow_retries=isinstance(exc, Transient))
-    return exc

@@ -8,6 +8,7 @@ import dagster as dg
 
 from dci_pipeline.defs.assets import asset_key
 from dci_pipeline.defs.config import STAGES_OF_TASK
+from dci_pipeline.defs.failures import failure_sentences
 from dci_pipeline.defs.jobs import BATCH_JOB
 from dci_pipeline.defs.resources import Pipeline
 from dci_pipeline.errors import ConnectorFileError, StoreError
@@ -149,19 +150,13 @@ def _failed_runs(pipeline: Pipeline) -> dg.SensorDefinition:
                     kind="run_failed",
                     subject=connector,
                     severity="error",
-                    message=f"run {context.dagster_run.run_id} failed: {failure_sentence(context)}",
+                    message=f"run {context.dagster_run.run_id} failed: {_reason(context)}",
                 )
 
     return failed_runs
 
 
-def failure_sentence(context: dg.RunFailureSensorContext) -> str:
-    """Why, in one line: the first failed step's own words, or the run's."""
-    for event in context.get_step_failure_events():
-        error = event.step_failure_data.error
-        text = event.step_failure_data.user_failure_data
-        if text is not None and text.description:
-            return text.description
-        if error is not None:
-            return " ".join((error.cause or error).message.split())
-    return " ".join(context.failure_event.message.split())
+def _reason(context: dg.RunFailureSensorContext) -> str:
+    """The failed steps' own words, or the run's where no step failed."""
+    said = failure_sentences(context.get_step_failure_events())
+    return "; ".join(said) or " ".join((context.failure_event.message or "no reason was given").split())

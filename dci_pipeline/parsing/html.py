@@ -18,6 +18,7 @@ MAX_LINKS = 20_000
 
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
+_VALUED_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 _RULES = ("noindex", "nofollow", "noarchive")
 
 
@@ -110,17 +111,27 @@ def join_url(base: str, reference: str) -> str | None:
     return joined.partition("#")[0] if joined.startswith(("http://", "https://")) else None
 
 
-def read_robots_flags(directives: Iterable[str]) -> RobotsFlags:
-    """Flags in meta robots contents or X-Robots-Tag values; a directive meant for one named robot is passed over."""
-    words: set[str] = set()
-    for directive in directives:
-        head, colon, _ = directive.partition(":")
-        if colon and head.strip().lower() not in ("unavailable_after", "max-snippet", "max-image-preview"):
-            continue
-        words.update(word.strip().lower() for word in directive.split(","))
+def read_robots_flags(directives: Iterable[str], *, agent: str = "") -> RobotsFlags:
+    """Flags in meta robots contents or X-Robots-Tag values.
+
+    What follows `name:` is meant for that robot, up to the next name or the value's end; it counts where the name is
+    `agent`'s.
+    """
+    words = {word for directive in directives for word in _iter_directives(directive, agent.lower())}
     if "none" in words:
         words |= {"noindex", "nofollow"}
     return RobotsFlags(**{rule: rule in words for rule in _RULES})
+
+
+def _iter_directives(text: str, agent: str) -> Iterator[str]:
+    is_ours = True
+    for part in text.lower().split(","):
+        head, colon, rest = (piece.strip() for piece in part.partition(":"))
+        if colon and head not in _VALUED_DIRECTIVES:
+            is_ours = head == agent
+            head = rest
+        if is_ours:
+            yield head
 
 
 def _title(tree: html.HtmlElement) -> str | None:

@@ -48,6 +48,8 @@ class Progress:
     def __init__(self) -> None:
         self.stop = threading.Event()
         """Set on SIGTERM: nothing new is selected, what is in flight is finished and written."""
+        self.commits = 0
+        """Chunks written so far: a selection that found nothing is worth repeating only after another."""
         self._in_hand: set[str] = set()
         self._lock = threading.Lock()
 
@@ -60,6 +62,7 @@ class Progress:
         """Their rows are written: the registry knows them again."""
         with self._lock:
             self._in_hand.difference_update(ids)
+            self.commits += 1
 
     def in_hand(self) -> list[str]:
         """Ids that a selection must leave out."""

@@ -20,7 +20,7 @@ def drain(stores: Stores) -> int:
     Takes, inserts and commits in that order: killed between, the same rows go again and replace themselves."""
     try:
         return sum(_drain_table(stores, source, target, make) for source, (target, make) in _TARGETS.items())
-    except StoreError as exc:
+    except (StoreError, ValueError) as exc:
         if stores.is_analytics_fatal:
             raise
         log.warning("analytics rows wait in the outbox: %s", exc)

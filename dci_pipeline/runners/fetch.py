@@ -90,8 +90,8 @@ class _FetchLoop:
         self._deadline = time.monotonic() + ctx.settings.run_slice_s
         self._left = ctx.options.limit
         self._follows = _follows_links(ctx)
-        self._is_dry = False
-        """The last selection found nothing."""
+        self._dry_since: int | None = None
+        """Commits before the last selection, which found nothing."""
         self._saw_all = False
         """And every earlier document was committed by then."""
 
@@ -107,9 +107,13 @@ class _FetchLoop:
             elif self._is_dry:
                 yield FLUSH
                 await asyncio.sleep(COMMIT_POLL_S)
-                self._is_dry = False
         if self._is_complete():
             yield Complete(at=self._ctx.clock())
+
+    @property
+    def _is_dry(self) -> bool:
+        """The last selection found nothing, and nothing was committed since."""
+        return self._dry_since == self._ctx.progress.commits
 
     def _is_over(self) -> bool:
         """Nothing waits, and either nothing may be selected or a selection after the last commit found nothing."""
@@ -129,9 +133,9 @@ class _FetchLoop:
         if self._is_dry or self._frontier.size >= SELECT_SIZE // 2 or not await asyncio.to_thread(self._may_select):
             return
         size = SELECT_SIZE if self._left is None else min(SELECT_SIZE, self._left)
-        self._saw_all = not self._ctx.progress.in_hand()
+        commits, self._saw_all = self._ctx.progress.commits, not self._ctx.progress.in_hand()
         found = await asyncio.to_thread(self._select, size)
-        self._is_dry = not found
+        self._dry_since = None if found else commits
         self._left = None if self._left is None else self._left - len(found)
         self._ctx.progress.take([d.id for d in found])
         self._frontier.add(found)
@@ -161,7 +165,6 @@ class _FetchLoop:
         for task in done:
             self._frontier.done(self._tasks.pop(task).host)
             results.extend(self._with_links(item) for item in task.result())
-        self._is_dry = False if results else self._is_dry
         return results
 
     def _with_links(self, item: Fetched) -> Fetched:

@@ -21,8 +21,8 @@ R = TypeVar("R")
 
 WORKERS = 2
 """The product is sized for two cores; the parent mostly waits for the stores."""
-INLINE = 48
-"""Documents below which no worker pays: about a second of reading."""
+INLINE = 96
+"""Documents below which no worker pays: about two seconds of reading."""
 IN_FLIGHT = 16
 """Jobs handed out ahead; each holds its bodies in memory twice."""
 TIMEOUT_S = 20.0

@@ -3,16 +3,18 @@
 The order is the order in which a request can be refused; the first refusal is the attempt's outcome, with its reason.
 """
 
-import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from dci_pipeline.errors import SettingsError
+from dci_pipeline.errors import DciError, SettingsError
 from dci_pipeline.http.direct import DirectFetcher
+from dci_pipeline.http.failures import one_line
+from dci_pipeline.http.guard import check_url
 from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
-from dci_pipeline.http.politeness import MAX_WAIT_S, HostGate, TooLong, host_gap_s
+from dci_pipeline.http.politeness import HostGate, TooLong, host_gap_s
 from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache, RobotsFetch
 from dci_pipeline.http.validators import refreshed, validators_of
 from dci_pipeline.model.ids import content_hash, document_id, new_attempt_id
@@ -25,6 +27,8 @@ from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.ports import FetchPorts
 from dci_pipeline.stages.fetch import Classified, classify
 from dci_pipeline.stores.archive_keys import extension_for, raw_key
+
+log = logging.getLogger(__name__)
 
 MAX_LISTING_BYTES = 256 * 1024 * 1024
 """Of a sitemap or feed: the protocol's 50 MB with room for sites that put a million URLs into one file."""
@@ -75,11 +79,32 @@ class Visitor:
     ) -> None:
         self._ctx, self._ports, self._contact = ctx, ports, contact
         self._fetcher, self._gate, self._robots = fetcher, gate, robots
+        self._on_the_way: list[Fetched] = []
+        """Attempts on robots.txt that redirects caused; given with the next visit that ends."""
 
     async def visit(self, document: Document) -> list[Fetched]:
-        """The attempt on a document, preceded by that on robots.txt where the decision asked for it."""
+        """The attempt on a document, preceded by that on robots.txt where the decision asked for it.
+
+        One bad document never ends a run: what nobody foresaw is its outcome. A store that fails does end it."""
         attempt = self._begin(document)
-        refusal = self._refused_by_terms()
+        try:
+            visited = await self._visit(document, attempt)
+            on_the_way, self._on_the_way = self._on_the_way, []
+            return [*on_the_way, *visited]
+        except DciError:
+            raise
+        except Exception as exc:
+            log.exception("unforeseen error while fetching %s", document.url)
+            error = f"unforeseen error while fetching: {type(exc).__name__}: {exc}"
+            return [
+                Fetched(
+                    attempt=self._end(attempt, Classified(outcome=Outcome.UNKNOWN, error=one_line(error))),
+                    document=document,
+                )
+            ]
+
+    async def _visit(self, document: Document, attempt: Attempt) -> list[Fetched]:
+        refusal = self._refused_by_terms() or self._refused_by_address(document.url)
         if refusal is not None:
             return [Fetched(attempt=self._end(attempt, refusal), document=document)]
         answer = await self._robots.decide(document.url, attempt.started_at, self._gap_s(None), contact=self._contact)
@@ -101,6 +126,11 @@ class Visitor:
         if self._ctx.spec.legal.crawl == "forbidden":
             return Classified(outcome=Outcome.POLICY, error="the connector's YAML says legal.crawl: forbidden")
         return None
+
+    def _refused_by_address(self, url: str) -> Classified | None:
+        """An address that is written in the URL is refused before its host is asked for a robots.txt."""
+        error = check_url(url, self._ctx.settings.private_networks)
+        return None if error is None else Classified(outcome=Outcome.BLOCKED_DESTINATION, error=error)
 
     async def _visit_allowed(self, document: Document, attempt: Attempt, answer: RobotsAnswer) -> Fetched:
         held = _held_by_robots(answer, attempt)
@@ -142,14 +172,16 @@ class Visitor:
         if not self._ctx.spec.in_scope(target):
             return HopRefusal(outcome=Outcome.REDIRECT, error=f"it leads out of the connector's hosts, to {target}")
         answer = await self._robots.decide(target, self._ctx.clock(), self._gap_s(None), contact=self._contact)
+        if answer.fetch is not None:
+            self._on_the_way.append(self._robots_attempt(self._attempt(target, AttemptKind.ROBOTS, None), answer.fetch))
+        if answer.too_long is not None:
+            return HopRefusal(outcome=Outcome.SKIPPED, error=f"{target}: {answer.rule}")
         if not answer.allowed:
             outcome = Outcome.ROBOTS if answer.unreachable_until is None else Outcome.ROBOTS_UNREACHABLE
             return HopRefusal(outcome=outcome, error=f"robots.txt refuses the redirect to {target}: {answer.rule}")
-        # Not through the gate: this request already holds its place there, and would wait for itself.
-        slot = await asyncio.to_thread(self._ports.reserve_slot, host_key(target), self._gap_s(answer.crawl_delay))
-        if slot.blocked_s > 0 or slot.wait_s > MAX_WAIT_S:
+        slot = await self._gate.pass_through(host_key(target), self._gap_s(answer.crawl_delay))
+        if isinstance(slot, TooLong):
             return HopRefusal(outcome=Outcome.SKIPPED, error=f"the host's rate leaves no slot for {target}")
-        await asyncio.sleep(slot.wait_s)
         return None
 
     def _begin(self, document: Document) -> Attempt:

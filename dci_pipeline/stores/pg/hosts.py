@@ -2,30 +2,40 @@
 
 from datetime import datetime
 
-from dci_pipeline.model.records import HostPause, RobotsSnapshot, SlotReply
+from dci_pipeline.model.records import MAX_SLOT_WAIT_S, HostPause, RobotsSnapshot, SlotReply
 from dci_pipeline.stores.pg.bulk import Conn, query
 
-# One statement reserves one slot: the next free moment is the later of now and the last slot plus the gap. The row's
-# gap is the largest that anyone asked for lately; a paused host gives no slot.
+# One statement reserves one slot: the next free moment is the later of now and the last slot plus the gap. No slot is
+# taken on a paused host, nor one so far ahead that the caller would give it up: a slow host would starve on those.
 _RESERVE = """
-    insert into hosts (host, next_slot_at, gap_s) values (%(h)s, clock_timestamp() + %(g)s * interval '1 second', %(g)s)
+    insert into hosts (host, next_slot_at, gap_s)
+    values (%(h)s, clock_timestamp() + %(g)s * interval '1 second', %(g)s)
     on conflict (host) do update set
-        next_slot_at = case when hosts.blocked_until > clock_timestamp() then hosts.next_slot_at
-            else greatest(hosts.next_slot_at, clock_timestamp()) + %(g)s * interval '1 second' end,
-        gap_s = %(g)s
-    returning
-        extract(epoch from next_slot_at - clock_timestamp()) - %(g)s as wait_s,
-        extract(epoch from blocked_until - clock_timestamp()) as blocked_s, blocked_reason"""
+        next_slot_at = greatest(hosts.next_slot_at, clock_timestamp()) + %(g)s * interval '1 second', gap_s = %(g)s
+    where coalesce(hosts.blocked_until <= clock_timestamp(), true)
+      and hosts.next_slot_at <= clock_timestamp() + %(m)s * interval '1 second'
+    returning extract(epoch from next_slot_at - clock_timestamp()) - %(g)s as wait_s"""
+
+_WHY_NOT = """
+    select extract(epoch from next_slot_at - clock_timestamp()) as wait_s,
+           extract(epoch from blocked_until - clock_timestamp()) as blocked_s, blocked_reason
+    from hosts where host = %(h)s"""
 
 
 def reserve_slot(conn: Conn, host: str, gap_s: float) -> SlotReply:
     """Reserves one request to a host; the caller sleeps `wait_s`. Commit at once: others queue behind the row."""
-    row = conn.execute(query(_RESERVE), {"h": host, "g": gap_s}).fetchone()
-    assert row is not None
-    blocked = float(row["blocked_s"] or 0)
-    if blocked > 0:
-        return SlotReply(wait_s=0.0, blocked_s=blocked, reason=row["blocked_reason"])
-    return SlotReply(wait_s=max(0.0, float(row["wait_s"])))
+    params = {"h": host, "g": gap_s, "m": MAX_SLOT_WAIT_S}
+    while True:
+        if (taken := conn.execute(query(_RESERVE), params).fetchone()) is not None:
+            return SlotReply(wait_s=max(0.0, float(taken["wait_s"])))
+        row = conn.execute(query(_WHY_NOT), params).fetchone()
+        assert row is not None
+        blocked_s, wait_s = float(row["blocked_s"] or 0), float(row["wait_s"])
+        if blocked_s > 0:
+            return SlotReply(wait_s=0.0, blocked_s=blocked_s, reason=row["blocked_reason"])
+        if wait_s > MAX_SLOT_WAIT_S:
+            return SlotReply(wait_s=wait_s)
+        # The pause ended, or the slot came near, between the two statements.
 
 
 def pause(conn: Conn, pause: HostPause, seconds: float) -> None:

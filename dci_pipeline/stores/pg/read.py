@@ -185,6 +185,12 @@ def progress(conn: Conn, run_id: str, connector: str, now: datetime) -> tuple[in
     return (int(row["done"]), int(row["due"])) if row else (0, 0)
 
 
+def lease_holder(conn: Conn, connector: str) -> DictRow | None:
+    """Run and host that hold the connector now; None where it is free."""
+    statement = "select run_id, host from leases where connector = %s and expires_at > clock_timestamp()"
+    return conn.execute(query(statement), (connector,)).fetchone()
+
+
 def registered_by(conn: Conn, run_id: str, connector: str) -> list[DictRow]:
     """URLs that a run has found first, best priority first."""
     statement = """

@@ -488,3 +488,36 @@ async def test_a_name_without_addresses_is_dns() -> None:
 
 def test_the_settings_of_these_tests_open_loopback_only() -> None:
     assert make_settings().private_networks == (ipaddress.ip_network("127.0.0.0/8"),)
+
+
+# --- all at once --------------------------------------------------------------------------------------------------
+
+
+async def test_among_hostile_pages_each_gets_its_outcome_and_the_good_ones_arrive(
+    fetcher: DirectFetcher, site: Site
+) -> None:
+    hostile: dict[str, tuple[web.Route, Outcome]] = {
+        "/silent": (web.silent(), Outcome.TIMEOUT),
+        "/reset": (web.resetting(), Outcome.TIMEOUT),
+        "/drip": (web.dripping(b"x", every_s=0.02), Outcome.TOO_LARGE),
+        "/endless": (web.endless(), Outcome.TOO_LARGE),
+        "/bomb": (web.gzip_bomb(20_000_000), Outcome.TOO_LARGE),
+        "/header": (web.raw(HEAD + b"X: " + b"a" * 1_000_000 + b"\r\n\r\n"), Outcome.TOO_LARGE),
+        "/chunks": (web.raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"), Outcome.UNKNOWN),
+        "/loop": (web.redirect("/loop"), Outcome.REDIRECT_LOOP),
+        "/inside": (web.redirect("http://10.0.0.1/"), Outcome.BLOCKED_DESTINATION),
+    }
+    site.routes |= {path: route for path, (route, _) in hostile.items()} | {"*": Answer(body=b"good")}
+
+    async def one(path: str) -> tuple[str, FetchReply]:
+        return path, await get(
+            fetcher, site.url(path), timeout_s=3, max_bytes=1_000_000, max_inflated=1_000_000, read_timeout_s=1.5
+        )
+
+    paths = [*hostile, *(f"/good/{number}" for number in range(60)), *hostile]
+    async with asyncio.timeout(20):
+        replies = await asyncio.gather(*map(one, paths))
+    for path, reply in replies:
+        expected = hostile[path][1] if path in hostile else None
+        assert (path, reply.outcome) == (path, expected)
+        assert expected is not None or reply.body == b"good"

@@ -53,10 +53,14 @@ def test_a_title_inside_a_drawing_is_not_the_pages() -> None:
         pytest.param(["otherbot: noindex"], RobotsFlags(), id="another-robot"),
         pytest.param(["max-image-preview: large, noindex"], RobotsFlags(noindex=True), id="a-directive-with-colon"),
         pytest.param(["all"], RobotsFlags(), id="all"),
+        pytest.param(["noindex, unavailable_after: 25 Jun 2026 15:00:00 GMT"], RobotsFlags(noindex=True), id="a-date"),
+        pytest.param(
+            ["otherbot: noindex, nofollow, ourbot: noarchive"], RobotsFlags(noarchive=True), id="ours-by-name"
+        ),
     ],
 )
 def test_robots_directives(directives: list[str], flags: RobotsFlags) -> None:
-    assert read_robots_flags(directives) == flags
+    assert read_robots_flags(directives, agent="OurBot") == flags
 
 
 @pytest.mark.parametrize(

@@ -15,23 +15,43 @@ from dci_pipeline.stages.noise import MASK, NoiseRules, mask_visible
 
 PAGE = """<!doctype html><html lang="en"><head><title>Nord</title>
 <meta name="csrf-token" content="{token}"><meta name="x-request-id" content='{uuid}'>
-<link rel="stylesheet" href="/site.css?v={epoch}"><script nonce="{nonce}">window.boot = {{"sid":"{token}","ts":{epoch}}};</script>
+<link rel="stylesheet" href="/site.css?v={epoch}">
+<script nonce="{nonce}">window.boot = {{"sid":"{token}","ts":{epoch}}};</script>
 <script type="application/ld+json">{{"@type":"Place","name":"Nord","token":"kept"}}</script></head>
 <body data-trace-id="{uuid}"><!-- rendered {stamp} in {ms} ms by web-{node} -->
 <form><input type="hidden" name="__RequestVerificationToken" value="{base64}"></form>
-<h1>Nord</h1><p class="power">129 MW</p><p>Opened 4 March 2019, from EUR 1,200 a month.</p><a href="/plan?page=2">Plan</a>
+<h1>Nord</h1><p class="power">129 MW</p><p>Opened 4 March 2019, from EUR 1,200 a month.</p>
+<a href="/plan?page=2">Plan</a>
 <div id="block-{short}"><p>Page generated at {clock}</p><p>Updated {age} ago</p><p>{visitors} visitors online</p></div>
 <img src="/p.gif?r={epoch}" alt=""></body></html>"""
 FIRST = {
-    "token": "a8f3c1d2e4b5968778695a4b3c2d1e0f", "uuid": "0b0a5b3e-6d0c-4f5a-9a3f-2f6f3f1f7a11", "epoch": "1764503812", "ms": "12",
-    "nonce": "Zm9vYmFyMTIzNDU2Nzg5MA==", "stamp": "2026-11-30T12:03:11Z", "clock": "12:03:11", "age": "3 minutes", "node": "07",
-    "base64": "CfDJ8Kq3xN5uT0bqZ1yQmA2hP7sLw9dE", "short": "0becd7b0", "visitors": "1,204",
-}  # fmt: skip
+    "token": "a8f3c1d2e4b5968778695a4b3c2d1e0f",
+    "uuid": "0b0a5b3e-6d0c-4f5a-9a3f-2f6f3f1f7a11",
+    "epoch": "1764503812",
+    "ms": "12",
+    "nonce": "Zm9vYmFyMTIzNDU2Nzg5MA==",
+    "stamp": "2026-11-30T12:03:11Z",
+    "clock": "12:03:11",
+    "age": "3 minutes",
+    "node": "07",
+    "base64": "CfDJ8Kq3xN5uT0bqZ1yQmA2hP7sLw9dE",
+    "short": "0becd7b0",
+    "visitors": "1,204",
+}
 SECOND = {
-    "token": "0123456789abcdeffedcba9876543210", "uuid": "7d9f2c44-1e2b-4c3d-8e5f-6a7b8c9d0e1f", "epoch": "1764590212", "ms": "431",
-    "nonce": "YmFyZm9vOTg3NjU0MzIxMA==", "stamp": "2026-12-01T08:59:02Z", "clock": "08:59:02", "age": "1 hour", "node": "12",
-    "base64": "CfDJ8Pz7QwErTyUiOp1AsDfGhJkL3zXc", "short": "b1a470c6", "visitors": "87",
-}  # fmt: skip
+    "token": "0123456789abcdeffedcba9876543210",
+    "uuid": "7d9f2c44-1e2b-4c3d-8e5f-6a7b8c9d0e1f",
+    "epoch": "1764590212",
+    "ms": "431",
+    "nonce": "YmFyZm9vOTg3NjU0MzIxMA==",
+    "stamp": "2026-12-01T08:59:02Z",
+    "clock": "08:59:02",
+    "age": "1 hour",
+    "node": "12",
+    "base64": "CfDJ8Pz7QwErTyUiOp1AsDfGhJkL3zXc",
+    "short": "b1a470c6",
+    "visitors": "87",
+}
 
 
 def html_print(text: str, rules: NoiseRules = NoiseRules()) -> str:  # noqa: B008 (a frozen record)
@@ -56,11 +76,18 @@ def test_each_kind_of_noise_is_quiet_by_itself(name: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("129 MW", "192 MW"), ("4 March 2019", "5 March 2019"), ("EUR 1,200", "EUR 1,300"), ("<h1>Nord</h1>", "<h1>Nord 2</h1>"),
-        ("page=2", "page=3"), ('"name":"Nord"', '"name":"Sør"'), ('"token":"kept"', '"token":"other"'), ("<title>Nord", "<title>Sør"),
-        ("Opened", "Closed"), ('lang="en"', 'lang="no"'),
+        ("129 MW", "192 MW"),
+        ("4 March 2019", "5 March 2019"),
+        ("EUR 1,200", "EUR 1,300"),
+        ("<h1>Nord</h1>", "<h1>Nord 2</h1>"),
+        ("page=2", "page=3"),
+        ('"name":"Nord"', '"name":"Sør"'),
+        ('"token":"kept"', '"token":"other"'),
+        ("<title>Nord", "<title>Sør"),
+        ("Opened", "Closed"),
+        ('lang="en"', 'lang="no"'),
     ],
-)  # fmt: skip
+)
 def test_a_fact_is_never_stripped(before: str, after: str) -> None:
     page = PAGE.format_map(FIRST)
     assert before in page
@@ -70,12 +97,21 @@ def test_a_fact_is_never_stripped(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Page generated at 12:03:11", "Server time: 10:26:04 | 3953 users online", "Last updated 2026-11-30 12:03:11 UTC",
-        "You are visitor number 048213", "Rendered in 0.325 seconds", "Generated at 12:03", "Visitors today: 4,521",
-        "Mon, 30 Nov 2026 12:03:11 GMT", "1,284 views", "updated just now", "42 people viewed this page in the last 24 hours",
-        "Request ID: 8f14e45fceea167a", "Current time: 09:15 AM",
+        "Page generated at 12:03:11",
+        "Server time: 10:26:04 | 3953 users online",
+        "Last updated 2026-11-30 12:03:11 UTC",
+        "You are visitor number 048213",
+        "Rendered in 0.325 seconds",
+        "Generated at 12:03",
+        "Visitors today: 4,521",
+        "Mon, 30 Nov 2026 12:03:11 GMT",
+        "1,284 views",
+        "updated just now",
+        "42 people viewed this page in the last 24 hours",
+        "Request ID: 8f14e45fceea167a",
+        "Current time: 09:15 AM",
     ],
-)  # fmt: skip
+)
 def test_a_line_that_is_only_noise_vanishes(text: str) -> None:
     assert mask_visible(text) == ""
 
@@ -96,12 +132,27 @@ def test_noise_inside_a_line_is_masked_and_the_rest_stays(text: str, masked: str
 @pytest.mark.parametrize(
     "text",
     [
-        "129 MW", "30 November 2026", "2026-11-30", "Open 09:00–17:30", "Mon 9-12, Tue 13-17", "$1,200 per month", "1,204 visitors in 2019",
-        "Last updated 30 November 2026", "SHA-256 a8f3c1d2e4b5968778695a4b3c2d1e0fa8f3c1d2e4b5968778695a4b3c2d1e0f", "Call +47 22 12 34 56",
-        "Order 1764503812", "Version 2.14.6", "in 2 hours", "Built in 1998", "Ratio 4:3", "The museum had 12,000 visitors",
-        "Generated 40 GWh in 2024", "2 x 10 MW", "IPv6 2001:db8:85:a3:10:8a2e:370:7334",
+        "129 MW",
+        "30 November 2026",
+        "2026-11-30",
+        "Open 09:00–17:30",
+        "Mon 9-12, Tue 13-17",
+        "$1,200 per month",
+        "1,204 visitors in 2019",
+        "Last updated 30 November 2026",
+        "SHA-256 a8f3c1d2e4b5968778695a4b3c2d1e0fa8f3c1d2e4b5968778695a4b3c2d1e0f",
+        "Call +47 22 12 34 56",
+        "Order 1764503812",
+        "Version 2.14.6",
+        "in 2 hours",
+        "Built in 1998",
+        "Ratio 4:3",
+        "The museum had 12,000 visitors",
+        "Generated 40 GWh in 2024",
+        "2 x 10 MW",
+        "IPv6 2001:db8:85:a3:10:8a2e:370:7334",
     ],
-)  # fmt: skip
+)
 def test_a_fact_in_the_text_is_left_as_it_is(text: str) -> None:
     assert mask_visible(text) == text
 

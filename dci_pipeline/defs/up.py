@@ -1,0 +1,228 @@
+"""`dci up`: the stores, the Dagster UI, its daemon and a code server, together until Ctrl-C or SIGTERM.
+
+One code server serves UI and daemon, and its runs are its children; each part leads a process group of its own, so that
+Ctrl-C in the terminal reaches only this process, which then ends the parts in order and leaves nothing behind.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import psutil
+
+from dci_pipeline.defs.instance import ensure_instance
+from dci_pipeline.demo import DemoSite, serve
+from dci_pipeline.errors import UserError
+from dci_pipeline.runners.stores import open_stores
+from dci_pipeline.settings import Settings
+
+LOOPBACK = "127.0.0.1"
+"""The Dagster UI has no login, so it is never offered to other machines."""
+UI_PORT = 3000
+READY_WITHIN_S = 120.0
+"""A cold machine compiles Dagster's bytecode first; a part that is not there by then never comes."""
+STOP_WITHIN_S = 75.0
+"""A run in flight finishes its requests within 60 s; what is left after that is killed."""
+POLL_S = 0.2
+
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One process of the installation that is up."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
+def up(settings: Settings, demo: bool = False, *, announce: Announce = print, port: int = UI_PORT) -> int:
+    """Runs everything until a signal and gives the exit code: 0 after a signal, 1 when a part died by itself.
+
+    `demo` serves the bundled site too and lets the crawler reach loopback. Raises UserError, StoreUnavailable.
+    """
+    stop = threading.Event()
+    with ExitStack() as stack:
+        stack.enter_context(signals_set(stop))
+        if demo:
+            site = stack.enter_context(serve(DemoSite()))
+            announce("demo site   " + " ".join(site.base_urls))
+        stores = open_stores(settings)
+        stack.callback(stores.close)
+        ui_port = free_port(port, announce)
+        parts = stack.enter_context(running_parts(settings, environment(settings, demo), ui_port, stop))
+        if not stop.is_set():
+            announce(f"registry    {stores.registry.where}")
+            announce(f"raw archive {settings.s3_endpoint or settings.home / 'archive'}")
+            announce(
+                f"Dagster UI  http://{LOOPBACK}:{ui_port}  (logs in {parts[0].log.parent}; Ctrl-C stops everything)"
+            )
+        dead = wait_for_end(parts, stop)
+    if dead is not None:
+        announce(f"{dead.name} ended by itself with {dead.process.returncode}; its last words are in {dead.log}")
+    return 0 if dead is None else 1
+
+
+@contextmanager
+def signals_set(stop: threading.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM set the event instead of ending the process. Main thread only; elsewhere nothing happens."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def environment(settings: Settings, demo: bool) -> dict[str, str]:
+    """What the parts inherit: this environment, our instance's folder, and loopback for the demo."""
+    found = {**os.environ, "DAGSTER_HOME": str(ensure_instance(settings)), "DCI_HOME": str(settings.home.absolute())}
+    if demo:
+        allowed = filter(None, (settings.allow_private, "127.0.0.0/8"))
+        found["DCI_ALLOW_PRIVATE"] = ",".join(allowed)
+    return found
+
+
+def free_port(wanted: int, announce: Announce) -> int:
+    """`wanted`, or the next one that nobody listens on; says so when it is another."""
+    for port in range(wanted, wanted + 50):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((LOOPBACK, port))
+            except OSError:
+                continue
+        if port != wanted:
+            announce(f"port {wanted} is taken, the Dagster UI is on {port}")
+        return port
+    raise UserError(f"no port from {wanted} to {wanted + 49} is free on {LOOPBACK}; stop what uses them")
+
+
+@contextmanager
+def running_parts(
+    settings: Settings, env: Mapping[str, str], ui_port: int, stop: threading.Event
+) -> Iterator[Sequence[Part]]:
+    """Code server, UI and daemon, each answering; all ended in reverse when the block ends."""
+    home = Path(env["DAGSTER_HOME"])
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        code_port = probe.getsockname()[1]
+    workspace = home / "workspace.yaml"
+    workspace.write_text(f"load_from:\n  - grpc_server: {{host: {LOOPBACK}, port: {code_port}, location_name: core}}\n")
+    commands = {
+        "code server": (["dagster", "code-server", "start", *_code_options(code_port)], code_port),
+        "Dagster UI": (["dagster_webserver", *_ui_options(workspace, ui_port)], ui_port),
+        "daemon": (["dagster._daemon", "run", "-w", str(workspace)], None),
+    }
+    parts: list[Part] = []
+    try:
+        for name, (command, part_port) in commands.items():
+            if not stop.is_set():
+                parts.append(_start(name, command, env, home / "logs"))
+                _wait_until_ready(parts[-1], part_port, stop)
+        yield parts
+    finally:
+        end_parts(parts)
+
+
+def _code_options(port: int) -> list[str]:
+    return ["-h", LOOPBACK, "-p", str(port), "-m", "dci_pipeline.definitions", "--location-name", "core"]
+
+
+def _ui_options(workspace: Path, port: int) -> list[str]:
+    return ["-h", LOOPBACK, "-p", str(port), "-w", str(workspace), "--suppress-warnings"]
+
+
+def _start(name: str, command: Sequence[str], env: Mapping[str, str], logs: Path) -> Part:
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"{name.replace(' ', '-')}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return Part(name=name, process=process, log=log)
+
+
+def _wait_until_ready(part: Part, port: int | None, stop: threading.Event) -> None:
+    """Until the part listens. Raises UserError when it dies or takes too long."""
+    give_up = time.monotonic() + READY_WITHIN_S
+    while port is not None and not stop.is_set() and not _listens(port):
+        if part.process.poll() is not None:
+            raise UserError(f"the {part.name} did not start; its last words are in {part.log}")
+        if time.monotonic() > give_up:
+            raise UserError(f"the {part.name} does not answer after {READY_WITHIN_S:.0f} s; its log is {part.log}")
+        stop.wait(POLL_S)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def wait_for_end(parts: Sequence[Part], stop: threading.Event) -> Part | None:
+    """None after a signal, else the part that ended by itself."""
+    while not stop.wait(POLL_S):
+        for part in parts:
+            if part.process.poll() is not None:
+                return part
+    return None
+
+
+def end_parts(parts: Sequence[Part]) -> None:
+    """SIGTERM to the group of every part, the last started first; what is left after the patience is killed."""
+    members = [member for part in parts for member in _members(part)]
+    for part in reversed(parts):
+        _signal_group(part, signal.SIGTERM)
+    give_up = time.monotonic() + STOP_WITHIN_S
+    while any(_is_alive(member) for member in members) and time.monotonic() < give_up:
+        for part in parts:
+            part.process.poll()
+        time.sleep(POLL_S)
+    for part in parts:
+        _signal_group(part, signal.SIGKILL)
+        part.process.wait()
+
+
+def _members(part: Part) -> list[psutil.Process]:
+    try:
+        leader = psutil.Process(part.process.pid)
+        return [leader, *leader.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _is_alive(member: psutil.Process) -> bool:
+    try:
+        return member.is_running() and member.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _signal_group(part: Part, number: signal.Signals) -> None:
+    try:
+        os.killpg(part.process.pid, number)
+    except ProcessLookupError:
+        return  # the whole group is gone

@@ -1,0 +1,1 @@
+"""Looking after an installation: what is broken and what to do about it."""
