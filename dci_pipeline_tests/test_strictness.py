@@ -33,7 +33,8 @@ def write_contract(folder: Path, name: str, stores: list[str]) -> None:
 
 
 def run(folder: Path, require_all: str = "1", *options: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "DCI_REQUIRE_ALL": require_all, "PYTEST_ADDOPTS": ""}
+    plain = {"PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, **plain, "DCI_REQUIRE_ALL": require_all}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
@@ -42,7 +43,7 @@ def test_a_run_that_tested_everything_passes(suite: Path) -> None:
     assert run(suite).returncode == 0
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "a worker of xdist"])
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "1")], ids=["one process", "a worker of xdist"])
 def test_a_skip_fails_the_run_and_its_reason_is_printed(suite: Path, workers: tuple[str, ...]) -> None:
     (suite / "test_b.py").write_text("import pytest\ndef test_b():\n    pytest.skip('no Chromium here')\n")
     result = run(suite, "1", *workers)

@@ -26,7 +26,8 @@ from dci_pipeline.runners.lease import LeaseKeeper
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.settings import REPO_ROOT, Settings, load_settings
 from dci_pipeline.stores.pg import read
-from dci_pipeline.stores.pg.forget import forget_connector
+from dci_pipeline.stores.pg.forget import Target
+from dci_pipeline.upkeep.forget import forget
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -121,8 +122,7 @@ def _forget(stores: Stores) -> None:
     lease = LeaseKeeper(stores.registry, CONNECTOR, "dci-demo")
     lease.acquire()
     try:
-        with stores.registry.transaction() as conn:
-            forget_connector(conn, CONNECTOR)
+        forget(stores.registry, stores.archive, Target(kind="connector", name=CONNECTOR))
     finally:
         lease.release()
     drain(stores)

@@ -1,11 +1,10 @@
 """`dci docs`: the pages that a connector watches, in the order in which they will be fetched."""
 
-from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
 
-from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table
+from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table, span
 from dci_pipeline.cli.session import opened
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.errors import UnknownThingError
@@ -70,13 +69,7 @@ def _row(document: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _when(seconds: float | None) -> str:
-    """How long until a check in the largest fitting unit; `due`, or `never` for what is stopped."""
+    """How long until a check: `due`, or `never` for what is stopped."""
     if seconds is None:
         return "never"
-    if seconds <= 0:
-        return "due"
-    left = timedelta(seconds=seconds)
-    if left.days >= 2:
-        return f"in {left.days} days"
-    hours, rest = divmod(int(seconds), 3600)
-    return f"in {hours} h" if hours >= 2 else f"in {hours * 60 + rest // 60} min"
+    return f"in {span(seconds)}" if seconds > 0 else "due"

@@ -6,6 +6,7 @@ Exit codes: 0 it worked, 1 it failed, 2 the words of the command do not fit.
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -92,7 +93,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Entry point of the console script. A SIGTERM ends a command as Ctrl-C does, so that it cleans up."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run())
 
 

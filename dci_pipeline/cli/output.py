@@ -63,7 +63,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, title_style="bold")
     for name in columns:
         justify: JustifyMethod = "right" if name.startswith(">") else "left"
-        table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not name.startswith("~"), overflow="fold")
+        table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not name.startswith("~"), overflow="fold", min_width=4)
     for row in rows:
         table.add_row(*(escape(cell(value)) for value in row))
     console().print(table)
@@ -95,6 +95,14 @@ def cell(value: object) -> str:
 def local_time(value: datetime) -> str:
     """To the minute, in the reader's zone."""
     return value.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest fitting unit: `40 days`, `6 h`, `12 min`."""
+    minutes = int(seconds) // 60
+    if minutes >= 48 * 60:
+        return f"{minutes // (24 * 60)} days"
+    return f"{minutes // 60} h" if minutes >= 120 else f"{minutes} min"
 
 
 def plural(number: int, noun: str, many: str | None = None) -> str:

@@ -1,11 +1,12 @@
 """`dci connectors`, `dci sync`, `dci migrate`: the YAML files and the registry's view of them."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table
+from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table, span
 from dci_pipeline.cli.session import opened
 from dci_pipeline.connectors.loader import Connectors, load_connectors
 from dci_pipeline.runners.sync import sync_connector
@@ -34,10 +35,17 @@ def connectors(as_json: AsJson = False) -> None:
         for item in listed:
             print_json(item)
         return
-    names = ("id", "kind", "enabled", "health", "last_run_at", "next_run_at", "documents", "due", "yaml")
-    print_table(_COLUMNS, [[item[name] for name in names] for item in listed])
+    print_table(_COLUMNS, [_row(item, now) for item in listed])
     for problem in found.problems:
         notice(str(problem))
+
+
+def _row(item: dict[str, Any], now: datetime) -> tuple[object, ...]:
+    is_on = item["enabled"] and ("paused" if item["automation"] == "paused" else "yes")
+    last, due = item["last_run_at"], item["next_run_at"]
+    ago = f"{span((now - last).total_seconds())} ago" if last else None
+    until = (f"in {span((due - now).total_seconds())}" if due > now else "now") if due else None
+    return (item["id"], item["kind"], is_on, item["health"], ago, until, *(item[n] for n in ("documents", "due", "yaml")))
 
 
 def _listed(found: Connectors, known: dict[str, Any]) -> list[dict[str, Any]]:

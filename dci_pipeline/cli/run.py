@@ -32,6 +32,8 @@ STATS = (
 )  # fmt: skip
 """Of a run, in this order; the same names in tables and in JSON."""
 
+PROBLEMS = 10
+"""Kinds of failed requests that a result names."""
 _ROWS = 30
 """Rows of each table of a dry run; --json has all."""
 Connector = Annotated[str, typer.Argument(help="Id of a connector.")]
@@ -86,12 +88,20 @@ def _start(
     if is_dry:
         return _start_dry(settings, spec, options, day, as_json=as_json)
     with opened(settings) as stores:
+        _check_day(settings, stores, day)
         result = launch(settings, stores, spec, options, day, label=f"{options.task} {spec.id}")
     if as_json:
         print_json(result)
     else:
         show_run(result)
     return exit_code(result)
+
+
+def _check_day(settings: Settings, stores: Stores, day: date | None) -> None:
+    """Raises UsageError for a day that is no partition."""
+    today = stores.registry.now().date()
+    if day is not None and not settings.partitions_start <= day <= today:
+        raise UsageError(f"--partition is {day}, expected a day from {settings.partitions_start} to today, {today} UTC")
 
 
 def launch(
@@ -106,7 +116,9 @@ def launch(
         done = launch_run(settings, spec.id, task=options.task, options=options, partition=day)
     with stores.registry.transaction() as conn:
         row = read.run_row(conn, done.run_id, spec.id)
-    return run_json(row or {"run_id": done.run_id, "connector": spec.id, "task": options.task}, done.error)
+        problems = read.problems_of(conn, done.run_id, spec.id, PROBLEMS)
+    row = row or {"run_id": done.run_id, "connector": spec.id, "task": options.task}
+    return {**run_json(row, done.error), "problems": problems}
 
 
 def run_json(row: Mapping[str, Any], error: str | None = None) -> dict[str, Any]:
@@ -146,9 +158,15 @@ def show_run(result: Mapping[str, Any]) -> None:
     """A run's stats as a person reads them, its error as a sentence on stderr."""
     lines = [(name, "   ".join(f"{stat} {result[stat]:,}" for stat in stats)) for name, stats in _LINES]
     took = f" in {result['seconds']:.1f} s" if result["seconds"] is not None else ""
-    print_facts(lines, title=f"{result['connector']}: {result['task']} {result['status']}{took}")
-    if result["next_run_at"] is not None:
-        print(f"next check {local_time(result['next_run_at'])}; `dci changes --connector {result['connector']}`")
+    how = "" if result["live"] else ", from the archive alone"
+    print_facts(lines, title=f"{result['connector']}: {result['task']} {result['status']}{took}{how}")
+    if result.get("problems"):
+        rows = [(p["outcome"], p["requests"], p["reason"], p["url"]) for p in result["problems"]]
+        print_table(("not fetched", ">pages", "~why", "~for example"), rows)
+    if result["next_run_at"] is not None and not result.get("dry_run"):
+        print(f"next check {local_time(result['next_run_at'])}")
+    if result["changed"]:
+        print(f"`dci changes --connector {result['connector']}` shows what changed")
     if result["error"]:
         complain(str(result["error"]))
 
@@ -189,12 +207,11 @@ def _stop_on_signal() -> Iterator[Any]:
 
 
 def _dry_json(done: DryRun) -> dict[str, Any]:
-    attempts = [{**row, "bytes": row["body_bytes"]} for row in done.attempts]
     return {
         **run_json(done.run),
         "dry_run": True,
         "would_register": done.registered,
-        "attempts": attempts,
+        "attempts": done.attempts,
         "changes": [change_json(change) for change in done.changes],
     }
 
@@ -210,7 +227,7 @@ def _show_dry(done: DryRun) -> None:
     if done.changes:
         rows = [(c["url"], "\n".join(iter_words(c)) or c["summary"], c["significance"]) for c in done.changes]
         _show_some(("~would be reported", "~what changed", ">sign."), rows)
-    show_run(run_json(done.run))
+    show_run({**run_json(done.run), "dry_run": True})
     print("dry run: nothing was kept but the hosts' rates")
 
 

@@ -9,7 +9,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from dci_pipeline.cli.output import notice, notices
+from dci_pipeline.cli.output import notices
 from dci_pipeline.errors import StoreError
 from dci_pipeline.stores.pg import read
 from dci_pipeline.stores.registry import Registry
@@ -66,7 +66,7 @@ class RunWatch:
     def _tell(self, sentence: str) -> None:
         if sentence != self._told:
             self._told = sentence
-            notice(sentence)
+            self._bar.console.print(sentence, markup=False, soft_wrap=True)
 
 
 def _bar(console: Console) -> Progress:

@@ -105,8 +105,6 @@ def _facts(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dict[str, A
         "op_tags": {"dci/connector": spec.id},
         "check_specs": check_specs(spec, stage),
         "freshness_policy": FRESHNESS if stage is Stage.RAW_ARCHIVE else None,
-        # A store that restarts is back within seconds; what a retry cannot cure says so itself (Failure.allow_retries).
-        "retry_policy": dg.RetryPolicy(max_retries=1, delay=5),
     }
 
 

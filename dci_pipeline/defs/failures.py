@@ -6,6 +6,10 @@ import dagster as dg
 
 from dci_pipeline.errors import DciError, Transient
 
+MAX_RETRIES = 1
+RETRY_AFTER_S = 5.0
+"""A store that restarts is back within seconds; one that is not needs a person, who should be told soon."""
+
 
 def sentence(exc: BaseException) -> str:
     """One line for a person: ours as they are, others with their kind."""
@@ -14,10 +18,13 @@ def sentence(exc: BaseException) -> str:
 
 
 def as_failure(exc: Exception) -> Exception:
-    """Our errors as Dagster shows them best, repeated only where that may help; any other as it is."""
-    if isinstance(exc, DciError):
-        return dg.Failure(description=str(exc), allow_retries=isinstance(exc, Transient))
-    return exc
+    """Our errors as Dagster shows them best: what may pass is tried once more, what stays is said in its sentence.
+
+    Assets have no RetryPolicy, because Dagster applies one to interrupts too: a run told to stop would start again.
+    """
+    if isinstance(exc, Transient):
+        return dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=RETRY_AFTER_S)
+    return dg.Failure(description=str(exc)) if isinstance(exc, DciError) else exc
 
 
 def failure_sentences(events: Iterable[dg.DagsterEvent]) -> list[str]:
@@ -33,4 +40,7 @@ def failure_sentence(event: dg.DagsterEvent) -> str:
     error = data.error
     while error is not None and error.cause is not None:
         error = error.cause
-    return " ".join(error.message.split()) if error is not None else f"step {event.step_key} failed"
+    if error is None:
+        return f"step {event.step_key} failed"
+    text = " ".join(error.message.split())
+    return text.removeprefix(f"dci_pipeline.errors.{error.cls_name}: ")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 import dagster as dg
+from dagster._core.events import RunFailureReason
 
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.connectors.spec import ConnectorSpec
@@ -92,7 +93,20 @@ def _abort_what_is_open(pipeline: Pipeline, run_id: str) -> None:
 
 
 def _result(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> LaunchResult:
-    status = instance.get_run_by_id(result.run_id)
-    is_canceled = status is not None and status.status is dg.DagsterRunStatus.CANCELED
+    _mark_interrupted(instance, result)
+    run = instance.get_run_by_id(result.run_id)
+    is_canceled = run is not None and run.status is dg.DagsterRunStatus.CANCELED
     error = None if result.success else "; ".join(failure_sentences(result.all_events)) or "the run was stopped"
     return LaunchResult(run_id=result.run_id, success=result.success, error=error, is_canceled=is_canceled)
+
+
+def _mark_interrupted(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> None:
+    """A signal between two streams ends the run as failed; whoever sent it asked for its end, so it is canceled."""
+    if any(_is_interrupt(event) for event in result.all_events):
+        run = instance.get_run_by_id(result.run_id)
+        if run is not None and run.status is dg.DagsterRunStatus.FAILURE:
+            instance.report_run_canceled(run, message="stopped by a signal")
+
+
+def _is_interrupt(event: dg.DagsterEvent) -> bool:
+    return event.is_job_failure and event.job_failure_data.failure_reason is RunFailureReason.UNEXPECTED_TERMINATION

@@ -92,35 +92,29 @@ def connectors_of(run: dg.DagsterRun) -> set[str]:
 
 
 _DEAD = """
-    select r.run_id, r.connector from connector_runs r
-    left join leases l on l.connector = r.connector and l.run_id = r.run_id
-    where r.status = 'running' and r.live and r.connector = any(%(c)s) and r.started_at < clock_timestamp() - %(g)s
-      and (l.expires_at is null or l.expires_at < clock_timestamp())"""
-"""Runs that say they run, but have let their lease go: their process is gone."""
+    select run_id, connector, token from leases
+    where connector = any(%s) and expires_at < clock_timestamp() and expires_at > '-infinity'"""
+"""Leases that ran out; one that was given back has expired for ever."""
+
+_ABORT = """
+    update connector_runs set status = 'aborted', error = %(e)s, finished_at = clock_timestamp()
+    where run_id = %(r)s and connector = %(c)s"""
 
 
 def abort_dead_runs(pipeline: Pipeline, instance: dg.DagsterInstance) -> list[str]:
-    """Marks runs whose lease has expired aborted, here and in Dagster, which frees their pools at once; their ids."""
-    with pipeline.stores.registry.transaction() as conn:
-        dead = _dead_runs(conn, list(pipeline.specs))
-    for run_id, connector in dead:
-        words = f"the process of this run is gone: it let the lease on {connector} expire"
-        run = instance.get_run_by_id(run_id)
+    """Marks runs whose lease ran out aborted, here and in Dagster, which frees their pools at once; their ids."""
+    registry = pipeline.stores.registry
+    with registry.transaction() as conn:
+        dead = conn.execute(query(_DEAD), (list(pipeline.specs),)).fetchall()
+    for row in dead:
+        words = f"the process of this run is gone: its lease on connector {row['connector']} ran out"
+        run = instance.get_run_by_id(row["run_id"])
         if run is not None and not run.is_finished:
             instance.report_run_failed(run, words)
-        with pipeline.stores.registry.transaction() as conn:
-            conn.execute(query(_ABORT), {"r": run_id, "c": connector, "e": words})
-    return [run_id for run_id, _ in dead]
-
-
-_ABORT = """
-    update connector_runs set status = 'aborted', error = coalesce(error, %(e)s), finished_at = clock_timestamp()
-    where run_id = %(r)s and connector = %(c)s and status = 'running'"""
-
-
-def _dead_runs(conn: Conn, connectors: list[str]) -> list[tuple[str, str]]:
-    rows = conn.execute(query(_DEAD), {"c": connectors, "g": f"{runs.LEASE_S} seconds"})
-    return [(row["run_id"], row["connector"]) for row in rows]
+        with registry.transaction() as conn:
+            conn.execute(query(_ABORT), {"r": row["run_id"], "c": row["connector"], "e": words})
+            runs.release_lease(conn, row["connector"], row["token"])
+    return [row["run_id"] for row in dead]
 
 
 def alert_on_files(conn: Conn, problems: Sequence[ConnectorFileError]) -> None:

@@ -60,7 +60,9 @@ def up(settings: Settings, demo: bool = False, *, announce: Announce = print, po
         stores = open_stores(settings)
         stack.callback(stores.close)
         ui_port = free_port(port, announce)
-        parts = stack.enter_context(running_parts(settings, environment(settings, demo), ui_port, stop))
+        parts = stack.enter_context(
+            running_parts(settings.home.absolute() / "logs", environment(settings, demo), ui_port, stop)
+        )
         if not stop.is_set():
             announce(f"registry    {stores.registry.where}")
             announce(f"raw archive {settings.s3_endpoint or settings.home / 'archive'}")
@@ -116,15 +118,15 @@ def free_port(wanted: int, announce: Announce) -> int:
 
 
 @contextmanager
-def running_parts(
-    settings: Settings, env: Mapping[str, str], ui_port: int, stop: threading.Event
-) -> Iterator[Sequence[Part]]:
-    """Code server, UI and daemon, each answering; all ended in reverse when the block ends."""
-    home = Path(env["DAGSTER_HOME"])
+def running_parts(logs: Path, env: Mapping[str, str], ui_port: int, stop: threading.Event) -> Iterator[Sequence[Part]]:
+    """Code server, UI and daemon, each answering; all ended in reverse when the block ends.
+
+    Their logs are not below DAGSTER_HOME, because Dagster empties its own folder `logs` where telemetry is off.
+    """
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         code_port = probe.getsockname()[1]
-    workspace = home / "workspace.yaml"
+    workspace = Path(env["DAGSTER_HOME"]) / "workspace.yaml"
     workspace.write_text(f"load_from:\n  - grpc_server: {{host: {LOOPBACK}, port: {code_port}, location_name: core}}\n")
     commands = {
         "code server": (["dagster", "code-server", "start", *_code_options(code_port)], code_port),
@@ -135,7 +137,7 @@ def running_parts(
     try:
         for name, (command, part_port) in commands.items():
             if not stop.is_set():
-                parts.append(_start(name, command, env, home / "logs"))
+                parts.append(_start(name, command, env, logs))
                 _wait_until_ready(parts[-1], part_port, stop)
         yield parts
     finally:

@@ -9,6 +9,7 @@ import pytest
 
 from dci_pipeline.runners.stores import Stores, open_stores
 from dci_pipeline.settings import Settings
+from dci_pipeline_tests.acceptance.world import Servers, World, make_world, run_servers
 
 
 @pytest.fixture
@@ -33,3 +34,15 @@ def stores(settings: Settings) -> Iterator[Stores]:
     yield opened
     opened.close()
     embedded_postgres(settings.home).release()
+
+
+@pytest.fixture(scope="session")
+def world_servers() -> Iterator[Servers]:
+    with run_servers() as servers:
+        yield servers
+
+
+@pytest.fixture
+def world(world_servers: Servers) -> Iterator[World]:
+    with make_world(world_servers) as made:
+        yield made

@@ -94,14 +94,18 @@ def _chain_json(chain: Sequence[Hop]) -> str:
     return as_json([{"status": hop.status, "url": hop.url} for hop in chain])
 
 
-def stored_hashes(conn: Conn, hashes: Collection[str]) -> set[str]:
-    """Content hashes whose object exists and is not tombstoned."""
-    rows = conn.execute("select hash from objects where hash = any(%s) and deleted_at is null", (list(hashes),))
-    return {row["hash"] for row in rows}
+def stored_hashes(conn: Conn, hashes: Collection[str]) -> tuple[set[str], set[str]]:
+    """Content hashes whose object exists, and those whose object is tombstoned: its bytes may go at any moment."""
+    rows = conn.execute(
+        "select hash, deleted_at is null as is_live from objects where hash = any(%s)", (list(hashes),)
+    ).fetchall()
+    return {r["hash"] for r in rows if r["is_live"]}, {r["hash"] for r in rows if not r["is_live"]}
 
 
-def insert_objects(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Objects that were put; a tombstoned one comes back to life."""
+def insert_objects(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Refers to objects and locks them against deletion; gives the hashes that were not there, or tombstoned.
+
+    A tombstoned one comes back to life. What is given and was not just put must be put again."""
     columns = {
         "hash": "text",
         "key": "text",
@@ -110,7 +114,18 @@ def insert_objects(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
         "created_at": "timestamptz",
     }
     revive = "(hash) do update set deleted_at = null, key = excluded.key where objects.deleted_at is not null"
-    insert_many(conn, "objects", columns, sorted(rows, key=lambda r: str(r["hash"])), revive)
+    ordered = sorted(rows, key=lambda r: str(r["hash"]))
+    return {row["hash"] for row in insert_many(conn, "objects", columns, ordered, revive, returning="hash")}
+
+
+def resize_objects(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Sets what objects take in the archive, for those that were put after they were referred to."""
+    conn.execute(
+        query("""
+            update objects o set stored_bytes = r.n from unnest(%(h)s::text[], %(n)s::bigint[]) as r(hash, n)
+            where o.hash = r.hash"""),
+        {"h": [row["hash"] for row in rows], "n": [row["stored_bytes"] for row in rows]},
+    )
 
 
 def insert_captures(conn: Conn, captures: Sequence[Capture], kinds: Mapping[str, str]) -> None:

@@ -1,49 +1,227 @@
-"""Takes a connector's rows out of the registry, for a demo that starts afresh.
+"""Takes what is remembered of a connector, a host or a URL out of the registry, in steps that may be repeated.
 
-Analytics follows through the outbox: what was deleted goes out as tombstones. Archived objects stay; a body that
-comes again is found there. The lease stays, so that its tokens never repeat.
+The order makes it resumable. A document's row is the last to go, so a forgetting that was killed finds it again; an
+object is tombstoned in the transaction that takes its last reference, and its row goes only after its bytes. Analytics
+follows through the outbox: what was deleted goes out as tombstones. A body that another document still refers to
+stays. The lease stays too, so that its tokens never repeat.
 """
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from dci_pipeline.stores.pg.bulk import Conn, query
 
-_TABLES = (
-    "mentions",
-    "statements",
-    "entity_events",
-    "entities",
-    "extractions",
-    "versions",
-    "captures",
-    "discoveries",
-    "reviews",
-    "documents",
-    "connector_state",
-    "connector_runs",
-    "sources",
-)
-"""Tables with a connector column whose rows nobody else is told of."""
+Key = tuple[str, str]
+"""Connector and document id."""
 
-_TOLD = """
-    with gone as (delete from {table} where connector = %(c)s returning id, window_day)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is to be forgotten."""
+
+    kind: Literal["connector", "host", "url"]
+    name: str
+    """A connector's id, `host` or `host:port`, or a URL."""
+    ids: tuple[str, ...] = ()
+    """Of a URL: the documents that it may be, whoever watches them."""
+    urls: tuple[str, ...] = ()
+    """Of a URL: its spellings in the ledger."""
+
+
+CONNECTOR_TABLES = ("connector_state", "connector_runs", "sources", "reviews", "discoveries")
+"""Tables with a connector column that belong to no document; `connectors` itself goes last."""
+_DOCUMENT_TABLES = ("mentions", "statements", "entities", "extractions", "versions", "captures", "discoveries")
+"""Tables with connector and document_id that nobody else is told of."""
+_TOLD = ("attempts", "page_changes")
+
+_BARE = "regexp_replace({column}, ':[0-9]*$', '')"
+_HOST = f"({{column}} = %(name)s or {_BARE} = %(name)s)"
+
+_DOCUMENTS = {
+    "connector": "d.connector = %(name)s",
+    "host": _HOST.format(column="d.host"),
+    "url": "d.id = any(%(ids)s)",
+}
+_REST: dict[str, dict[str, str]] = {
+    "connector": dict.fromkeys(("attempts", "page_changes", "entity_events", *CONNECTOR_TABLES), "connector = %(name)s"),
+    "host": {
+        "attempts": _HOST.format(column="host"),
+        "reviews": _HOST.format(column="host"),
+        "hosts": _HOST.format(column="host"),
+        "robots_snapshots": _HOST.format(column="split_part(origin, '://', 2)"),
+    },
+    "url": {"attempts": "(url = any(%(urls)s) or final_url = any(%(urls)s))", "reviews": "url = any(%(urls)s)"},
+}
+"""Target → table → which rows go that hang on no document of the target."""
+
+_KEYS = "unnest(%(c)s::text[], %(d)s::text[]) as k(connector, document_id)"
+_OF_KEYS = "t.connector = k.connector and t.document_id = k.document_id"
+
+_TELL = """
     insert into outbox (table_name, row_id, connector, window_day)
-    select '{table}', id, %(c)s, window_day from gone
+    select '{table}', id, connector, window_day from gone
+    on conflict (table_name, row_id) do update set revision = nextval('revision_seq')"""
+# Analytics keeps a row a value of an event, `<event>:<property>`, so each is told of by that id.
+_TELL_EVENTS = """
+    insert into outbox (table_name, row_id, connector, window_day)
+    select 'entity_events', gone.id || ':' || p.name, gone.connector, gone.window_day from gone
+    cross join lateral (select jsonb_object_keys(gone.delta) as name union all
+                        select '' where gone.delta = '{}'::jsonb) p
     on conflict (table_name, row_id) do update set revision = nextval('revision_seq')"""
 
-# What a host or a robots.txt is remembered for goes with the last connector that watches the host.
-_HOSTS = """
+_REFERENCED = """
+    exists (select 1 from captures c where c.content_hash = o.hash)
+    or exists (select 1 from versions v where v.content_hash = o.hash)
+    or exists (select 1 from documents b where b.baseline_hash = o.hash)"""
+
+# What a host or a robots.txt is remembered for goes with the last document on the host.
+_HOSTS = f"""
     with left_over as (
-        select distinct d.host from documents d where d.connector = %(c)s
-          and not exists (select 1 from documents o where o.host = d.host and o.connector <> %(c)s)),
+        select distinct t.host from documents t, {_KEYS} where t.connector = k.connector and t.id = k.document_id
+          and not exists (select 1 from documents o where o.host = t.host and not exists (
+              select 1 from {_KEYS} where o.connector = k.connector and o.id = k.document_id))),
     robots as (
         delete from robots_snapshots r using left_over h where split_part(r.origin, '://', 2) = h.host)
-    delete from hosts t using left_over h where t.host = h.host"""
+    delete from hosts t using left_over h where t.host = h.host"""  # noqa: S608
 
 
-def forget_connector(conn: Conn, connector: str) -> None:
-    """Deletes all that is remembered of a connector; what analytics knows of it is deleted by the next drain."""
-    conn.execute(query(_HOSTS), {"c": connector})
-    for table in ("attempts", "page_changes"):
-        conn.execute(query(_TOLD.format(table=table)), {"c": connector})
-    for table in _TABLES:
-        conn.execute(query(f"delete from {table} where connector = %(c)s"), {"c": connector})  # noqa: S608
-    conn.execute("delete from connectors where id = %(c)s", {"c": connector})
+def documents_of(conn: Conn, target: Target, limit: int) -> list[Key]:
+    """The next documents that a target still has."""
+    statement = f"select connector, id from documents d where {_DOCUMENTS[target.kind]} order by 1, 2 limit %(n)s"  # noqa: S608
+    rows = conn.execute(query(statement), {**_params(target), "n": limit})
+    return [(row["connector"], row["id"]) for row in rows]
+
+
+def connectors_of(conn: Conn, target: Target) -> list[str]:
+    """Connectors whose documents a target has; whoever forgets holds them meanwhile."""
+    statement = f"select distinct connector from documents d where {_DOCUMENTS[target.kind]} order by 1"  # noqa: S608
+    found = [row["connector"] for row in conn.execute(query(statement), _params(target))]
+    return [target.name] if target.kind == "connector" else found
+
+
+def forget_contents(conn: Conn, keys: Sequence[Key]) -> Counter[str]:
+    """Deletes all that hangs on documents and tombstones the objects that nobody refers to then; rows by table.
+
+    The documents stay, without a next check, as the mark of what is still to be done."""
+    params = {"c": [key[0] for key in keys], "d": [key[1] for key in keys]}
+    hashes = _hashes(conn, params)
+    gone: Counter[str] = Counter()
+    gone["entity_events"] = conn.execute(query(_events_gone("e.id = t.entity_id and e.connector = k.connector "
+        "and e.document_id = k.document_id", f"entities e, {_KEYS}")), params).rowcount  # fmt: skip
+    for table in _TOLD:
+        gone[table] = conn.execute(query(_told_gone(table, _OF_KEYS, _KEYS)), params).rowcount
+    for table in _DOCUMENT_TABLES:
+        gone[table] = conn.execute(query(f"delete from {table} t using {_KEYS} where {_OF_KEYS}"), params).rowcount  # noqa: S608
+    conn.execute(query(f"""
+        update documents t set next_check = null, baseline_hash = null, etag = null, last_modified = null
+        from {_KEYS} where t.connector = k.connector and t.id = k.document_id"""), params)  # fmt: skip  # noqa: S608
+    gone["objects"] = _tombstone(conn, hashes)
+    return gone
+
+
+def forget_documents(conn: Conn, keys: Sequence[Key]) -> Counter[str]:
+    """Deletes documents whose contents are gone from everywhere, and hosts that nobody watches then."""
+    params = {"c": [key[0] for key in keys], "d": [key[1] for key in keys]}
+    hosts = conn.execute(query(_HOSTS), params).rowcount
+    statement = f"delete from documents t using {_KEYS} where t.connector = k.connector and t.id = k.document_id"  # noqa: S608
+    return Counter(documents=conn.execute(query(statement), params).rowcount, hosts=hosts)
+
+
+def forget_rest(conn: Conn, target: Target) -> Counter[str]:
+    """Deletes what hangs on no document of the target: robots attempts, hosts, reviews, the connector itself."""
+    params, gone = _params(target), Counter[str]()
+    for table, where in _REST[target.kind].items():
+        gone[table] = conn.execute(query(_rest_gone(table, where)), params).rowcount
+    if target.kind == "connector":
+        gone["connectors"] = conn.execute("delete from connectors where id = %(name)s", params).rowcount
+    return gone
+
+
+def take_tombstoned(conn: Conn, limit: int) -> list[dict[str, Any]]:
+    """Objects whose bytes may be deleted, locked until the transaction ends: a writer of the same body waits."""
+    statement = """
+        select hash, key from objects where deleted_at is not null order by hash limit %s for update skip locked"""
+    return conn.execute(query(statement), (limit,)).fetchall()
+
+
+def forget_objects(conn: Conn, hashes: Sequence[str]) -> None:
+    """Deletes the rows of objects whose bytes are gone."""
+    conn.execute("delete from objects where hash = any(%s) and deleted_at is not null", (list(hashes),))
+
+
+def live_keys(conn: Conn, keys: Sequence[str]) -> set[str]:
+    """Which of these archive keys hold a body that somebody refers to."""
+    rows = conn.execute("select key from objects where key = any(%s)", (list(keys),))
+    return {row["key"] for row in rows}
+
+
+def count(conn: Conn, target: Target) -> Counter[str]:
+    """Rows by table that forgetting would take; `objects` only where no other document refers to them."""
+    docs, params = _DOCUMENTS[target.kind], _params(target)
+    found: Counter[str] = Counter()
+    watched = f"(select 1 from documents d where d.connector = t.connector and d.id = t.document_id and {docs})"  # noqa: S608
+    rest = _REST[target.kind]
+    for table in dict.fromkeys((*_TOLD, *_DOCUMENT_TABLES, *rest)):
+        hangs = f"exists {watched}" if table in (*_TOLD, *_DOCUMENT_TABLES) else "false"
+        statement = f"select count(*) as n from {table} t where {hangs} or {rest.get(table, 'false')}"  # noqa: S608
+        found[table] = _number(conn, statement, params)
+    found["entity_events"] = _number(conn, f"""
+        select count(*) as n from entity_events v join entities t on t.id = v.entity_id where exists {watched}""", params)  # fmt: skip  # noqa: S608
+    found["documents"] = _number(conn, f"select count(*) as n from documents d where {docs}", params)  # noqa: S608
+    found["objects"] = _number(conn, f"""
+        select count(*) as n from objects o
+        where exists (select 1 from captures t where t.content_hash = o.hash and exists {watched})
+          and not exists (select 1 from captures t where t.content_hash = o.hash and not exists {watched})""", params)  # fmt: skip  # noqa: S608
+    if target.kind == "connector":
+        found["connectors"] = _number(conn, "select count(*) as n from connectors where id = %(name)s", params)
+    return +found
+
+
+def _params(target: Target) -> dict[str, Any]:
+    return {"name": target.name, "ids": list(target.ids), "urls": list(target.urls)}
+
+
+def _number(conn: Conn, statement: str, params: dict[str, Any]) -> int:
+    row = conn.execute(query(statement), params).fetchone()
+    return int(row["n"]) if row else 0
+
+
+def _told_gone(table: str, where: str, using: str = "") -> str:
+    source = f" using {using}" if using else ""
+    gone = f"with gone as (delete from {table} t{source} where {where} returning t.id, t.connector, t.window_day)"  # noqa: S608
+    return gone + _TELL.format(table=table)
+
+
+def _events_gone(where: str, using: str = "") -> str:
+    source = f" using {using}" if using else ""
+    columns = "t.id, t.connector, t.window_day, t.delta"
+    return f"with gone as (delete from entity_events t{source} where {where} returning {columns})" + _TELL_EVENTS  # noqa: S608
+
+
+def _rest_gone(table: str, where: str) -> str:
+    if table == "entity_events":
+        return _events_gone(where)
+    return _told_gone(table, where) if table in _TOLD else f"delete from {table} where {where}"  # noqa: S608
+
+
+def _hashes(conn: Conn, params: dict[str, Any]) -> list[str]:
+    """Contents that documents refer to, before they no longer do."""
+    statement = f"""
+        select t.content_hash as hash from captures t, {_KEYS} where {_OF_KEYS}
+        union select t.content_hash from versions t, {_KEYS} where {_OF_KEYS} and t.content_hash is not null
+        union select t.baseline_hash from documents t, {_KEYS}
+              where t.connector = k.connector and t.id = k.document_id and t.baseline_hash is not null"""  # noqa: S608
+    return sorted(row["hash"] for row in conn.execute(query(statement), params))
+
+
+def _tombstone(conn: Conn, hashes: list[str]) -> int:
+    """Marks objects that nobody refers to any more.
+
+    They are locked by a statement of their own: a writer that has just referred to one is then seen by the next."""
+    conn.execute("select 1 from objects where hash = any(%s) order by hash for update", (hashes,))
+    statement = f"""
+        update objects o set deleted_at = clock_timestamp()
+        where o.hash = any(%s) and o.deleted_at is null and not ({_REFERENCED})"""  # noqa: S608
+    return conn.execute(query(statement), (hashes,)).rowcount

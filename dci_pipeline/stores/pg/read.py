@@ -209,6 +209,15 @@ def attempts_of(conn: Conn, run_id: str, connector: str) -> list[DictRow]:
     return conn.execute(query(statement), (run_id, connector)).fetchall()
 
 
+def problems_of(conn: Conn, run_id: str, connector: str, limit: int) -> list[DictRow]:
+    """Requests of a run that did not give what was asked, one row an outcome and error with an example and a count."""
+    statement = """
+        select outcome, coalesce(error, robots_rule) as reason, min(url) as url, count(*) as requests from attempts
+        where run_id = %s and connector = %s and outcome not in ('fetched', 'not_modified')
+        group by outcome, coalesce(error, robots_rule) order by requests desc, url limit %s"""
+    return conn.execute(query(statement), (run_id, connector, limit)).fetchall()
+
+
 def windows_with_bodies(conn: Conn, connector: str) -> list[date]:
     """Days in which bodies of pages arrived, oldest first."""
     statement = "select distinct window_day from captures where connector = %s and kind = 'page' order by window_day"

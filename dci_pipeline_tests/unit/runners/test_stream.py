@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 
@@ -158,10 +160,8 @@ def test_an_error_of_the_writer_cancels_the_source_before_it_is_closed(error: ty
 
     stream: RecordStream[int] = RecordStream(source(), limits=ChunkLimits(rows=1))
     chunks = stream.chunks()
-    with pytest.raises(error):
-        for _ in chunks:
-            raise error
-    chunks.close()  # type: ignore[attr-defined]  # what the garbage collector does in the writer's stead
+    with pytest.raises(error), closing(cast("Generator[list[int]]", chunks)):
+        raise error(next(chunks))
     assert happened == ["cancelled", "closed"]
     assert stream.committed == 0
 
