@@ -53,8 +53,12 @@ class Settings(BaseSettings):
     """Mail address or URL put into the User-Agent; without it only loopback may be crawled."""
     allow_private: str = Field("", alias="DCI_ALLOW_PRIVATE")
     """Networks, comma-separated, that the address guard lets through, for the demo and for tests."""
+    opt_out: Path | None = Field(None, alias="DCI_OPT_OUT")
+    """Text file of hosts and domains, one a line, that are never asked, whatever a connector says."""
     ca_bundle: Path | None = Field(None, alias="DCI_CA_BUNDLE")
     """Certificate authorities trusted for fetches, default certifi's."""
+    chromium: Path | None = Field(None, alias="DCI_CHROMIUM")
+    """Browser of the ladder's second rung; unset takes the first Chromium on the path."""
     log_level: Literal["debug", "info", "warn", "error"] = Field("info", alias="DCI_LOG_LEVEL")
     site_url: str | None = Field(None, alias="DCI_SITE_URL")
     """Address of the operations site, for links shown in the Dagster UI."""

@@ -63,7 +63,9 @@ def parse_since(text: str, now: datetime) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as exc:
-        raise UsageError(f"--since is {text!r}, expected a time such as 2026-05-01T12:00Z or an age such as 7d") from exc
+        raise UsageError(
+            f"--since is {text!r}, expected a time such as 2026-05-01T12:00Z or an age such as 7d"
+        ) from exc
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
@@ -73,9 +75,14 @@ def change_json(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(change: Mapping[str, Any]) -> tuple[object, ...]:
-    what = "\n".join(iter_words(change)) or change["summary"]
+    what = words(change)
     size = f"{change['kind']} {change['significance']}"
     return change["detected_at"], size, change["confirmation"], change["url"], what
+
+
+def words(change: Mapping[str, Any]) -> str:
+    """What changed, a line a field; the summary where it was the text only."""
+    return "\n".join(iter_words(change)) or str(change["summary"])
 
 
 def iter_words(change: Mapping[str, Any]) -> Iterator[str]:

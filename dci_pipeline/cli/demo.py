@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from dci_pipeline.cli.changes import change_json, iter_words
+from dci_pipeline.cli.changes import change_json, words
 from dci_pipeline.cli.output import AsJson, complain, notice, plural, print_json, print_table
 from dci_pipeline.cli.run import exit_code, launch
 from dci_pipeline.cli.session import opened
@@ -155,7 +155,7 @@ def _show_changes(changes: Sequence[Mapping[str, Any]]) -> None:
         (
             f"{change['kind']} {change['significance']}",
             f"{_short_url(change['url'])}\n{short_key(change['object_key'])}",
-            "\n".join(iter_words(change)) or change["summary"],
+            words(change),
         )
         for change in sorted(changes, key=lambda change: (-change["significance"], change["url"]))
     ]

@@ -2,11 +2,12 @@
 
 import re
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
-from dci_pipeline.cli.changes import iter_words
+from dci_pipeline.cli.changes import words
 from dci_pipeline.cli.output import AsJson, print_facts, print_json, print_table
 from dci_pipeline.cli.session import opened
 from dci_pipeline.connectors.loader import load_connectors
@@ -20,6 +21,7 @@ from dci_pipeline.stores.pg import read
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
+Row = dict[str, Any]
 _ID = re.compile(r"[0-9a-f]{32}")
 MAX_BODY_BYTES = 1 << 30
 """A frame that claims more is damaged: `fetch.max_bytes` is far below."""
@@ -99,20 +101,39 @@ def _statement(row: dict[str, Any]) -> dict[str, Any]:
 def _show(story: dict[str, Any]) -> None:
     _show_document(story["document"])
     _show_entities(story["entities"])
-    if story["versions"]:
-        rows = [(v["captured_at"], v["last_confirmed_at"], v["kind"], v["object_key"]) for v in story["versions"]]
-        print_table(("first seen", "confirmed", "kind", "~archived as"), rows, title="Versions")
-    if story["changes"]:
-        rows = [(c["detected_at"], c["kind"], "\n".join(iter_words(c)) or c["summary"]) for c in story["changes"]]
-        print_table(("detected", "kind", "~what"), rows, title="Changes")
-    if story["attempts"]:
-        names = ("started_at", "outcome", "status", "verdict", "body_bytes", "total_ms", "robots_rule", "error")
-        rows = [[a[name] for name in names] for a in story["attempts"]]
-        columns = ("started", "outcome", ">status", "verdict", ">bytes", ">ms", "~robots rule", "~error")
-        print_table(columns, rows, title="Attempts")
-    if story["discoveries"]:
-        rows = [(d["window"], d["via"], d["discovered_from"].partition("|")[2]) for d in story["discoveries"]]
-        print_table(("day", "via", "~found at"), rows, title="Found")
+    for part, (title, columns, row) in _PARTS.items():
+        if story[part]:
+            print_table(columns, [row(item) for item in story[part]], title=title)
+
+
+def _version(version: Row) -> tuple[object, ...]:
+    return version["captured_at"], version["last_confirmed_at"], version["kind"], version["object_key"]
+
+
+def _change(change: Row) -> tuple[object, ...]:
+    return change["detected_at"], change["kind"], words(change)
+
+
+def _attempt(attempt: Row) -> tuple[object, ...]:
+    names = ("started_at", "outcome", "status", "verdict", "body_bytes", "total_ms", "robots_rule", "error")
+    return tuple(attempt[name] for name in names)
+
+
+def _discovery(found: Row) -> tuple[object, ...]:
+    return found["window"], found["via"], found["discovered_from"].partition("|")[2]
+
+
+_PARTS: dict[str, tuple[str, tuple[str, ...], Callable[[Row], tuple[object, ...]]]] = {
+    "versions": ("Versions", ("first seen", "confirmed", "kind", "~archived as"), _version),
+    "changes": ("Changes", ("detected", "kind", "~what"), _change),
+    "attempts": (
+        "Attempts",
+        ("started", "outcome", ">status", "verdict", ">bytes", ">ms", "~robots rule", "~error"),
+        _attempt,
+    ),
+    "discoveries": ("Found", ("day", "via", "~found at"), _discovery),
+}
+"""Parts of a story below the entities: title, columns, row."""
 
 
 def _show_document(document: dict[str, Any]) -> None:

@@ -31,12 +31,17 @@ FAMILIES = {
     "run": "run",
     "docs": "docs",
     "inspect": "inspect",
+    "why": "legal",
+    "audit": "legal",
+    "forget": "legal",
     "changes": "changes",
     "doctor": "doctor",
 }
 """Command → module of this package, in the order of `dci --help`."""
 
 OK, FAILED, MISUSED = 0, 1, 2
+_INTERRUPTED = 130
+"""What Typer makes of a KeyboardInterrupt."""
 _LEVELS = {"debug": logging.DEBUG, "info": logging.WARNING, "warn": logging.WARNING, "error": logging.ERROR}
 """DCI_LOG_LEVEL on the command line: what a command has to say it prints, so info adds nothing here."""
 
@@ -82,12 +87,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except DciError as exc:
         complain(str(exc))
         return FAILED
-    except (KeyboardInterrupt, click.Abort):
+    except click.Abort:
         complain("interrupted")
         return FAILED
     except BrokenPipeError:
         # The reader has seen enough (`dci docs demo | head`); nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    if result == _INTERRUPTED:
+        complain("interrupted")
         return FAILED
     return result if isinstance(result, int) else OK
 

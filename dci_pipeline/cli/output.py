@@ -63,7 +63,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, title_style="bold")
     for name in columns:
         justify: JustifyMethod = "right" if name.startswith(">") else "left"
-        table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not name.startswith("~"), overflow="fold", min_width=4)
+        table.add_column(
+            name.lstrip(">~"), justify=justify, no_wrap=not name.startswith("~"), overflow="fold", min_width=4
+        )
     for row in rows:
         table.add_row(*(escape(cell(value)) for value in row))
     console().print(table)

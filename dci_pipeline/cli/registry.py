@@ -45,7 +45,15 @@ def _row(item: dict[str, Any], now: datetime) -> tuple[object, ...]:
     last, due = item["last_run_at"], item["next_run_at"]
     ago = f"{span((now - last).total_seconds())} ago" if last else None
     until = (f"in {span((due - now).total_seconds())}" if due > now else "now") if due else None
-    return (item["id"], item["kind"], is_on, item["health"], ago, until, *(item[n] for n in ("documents", "due", "yaml")))
+    return (
+        item["id"],
+        item["kind"],
+        is_on,
+        item["health"],
+        ago,
+        until,
+        *(item[n] for n in ("documents", "due", "yaml")),
+    )
 
 
 def _listed(found: Connectors, known: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,15 +1,15 @@
 """`dci run` and `dci discover`: a connector's run as a Dagster run, or as a dry run that keeps nothing."""
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import date
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
-from dci_pipeline.cli.changes import change_json, iter_words
+from dci_pipeline.cli.changes import change_json, words
 from dci_pipeline.cli.output import AsJson, complain, local_time, notice, plural, print_facts, print_json, print_table
 from dci_pipeline.cli.session import find_connector, opened
 from dci_pipeline.cli.watch import RunWatch
@@ -48,9 +48,7 @@ def run(
     limit: Annotated[int | None, typer.Option(min=0, help="Most pages to fetch.")] = None,
     dry: DryRunOption = False,
     url: Annotated[list[str] | None, typer.Option(help="Only this page; may be repeated.")] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also what is not due; never what is not allowed.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also what is not due; never what is not allowed.")] = False,
     partition: Annotated[
         str | None, typer.Option(metavar="DAY", help="A UTC day; a past one is recomputed without a request.")
     ] = None,
@@ -163,17 +161,20 @@ def show_run(result: Mapping[str, Any]) -> None:
     if result.get("problems"):
         rows = [(p["outcome"], p["requests"], p["reason"], p["url"]) for p in result["problems"]]
         print_table(("not fetched", ">pages", "~why", "~for example"), rows)
-    if result["next_run_at"] is not None and not result.get("dry_run"):
-        print(f"next check {local_time(result['next_run_at'])}")
-    if result["changed"]:
-        print(f"`dci changes --connector {result['connector']}` shows what changed")
+    if not result.get("dry_run"):
+        _show_next(result)
     if result["error"]:
         complain(str(result["error"]))
 
 
-def _start_dry(
-    settings: Settings, spec: ConnectorSpec, options: RunOptions, day: date | None, *, as_json: bool
-) -> int:
+def _show_next(result: Mapping[str, Any]) -> None:
+    if result["next_run_at"] is not None:
+        print(f"next check {local_time(result['next_run_at'])}")
+    if result["changed"]:
+        print(f"`dci changes --connector {result['connector']}` shows what changed")
+
+
+def _start_dry(settings: Settings, spec: ConnectorSpec, options: RunOptions, day: date | None, *, as_json: bool) -> int:
     stores = open_shadow(settings, spec.id)
     try:
         with _stop_on_signal() as watch:
@@ -217,23 +218,21 @@ def _dry_json(done: DryRun) -> dict[str, Any]:
 
 
 def _show_dry(done: DryRun) -> None:
-    if done.registered:
-        rows = [(r["url"], r["group"], r["priority"], r["via"], r["origin"]) for r in done.registered]
-        _show_some(("~would be registered", "group", ">prio", "via", "~found at"), rows)
-    if done.attempts:
-        names = ("url", "kind", "outcome", "status", "verdict", "body_bytes", "robots_rule")
-        rows = [tuple(a[name] for name in names) for a in done.attempts]
-        _show_some(("~requested", "kind", "outcome", ">status", "verdict", ">bytes", "~robots rule"), rows)
-    if done.changes:
-        rows = [(c["url"], "\n".join(iter_words(c)) or c["summary"], c["significance"]) for c in done.changes]
-        _show_some(("~would be reported", "~what changed", ">sign."), rows)
+    _show_some(_REGISTERED, [(r["url"], r["group"], r["priority"], r["via"], r["origin"]) for r in done.registered])
+    _show_some(_REQUESTED, [tuple(a[name] for name in _ATTEMPT) for a in done.attempts])
+    _show_some(_REPORTED, [(c["url"], words(c), c["significance"]) for c in done.changes])
     show_run({**run_json(done.run), "dry_run": True})
     print("dry run: nothing was kept but the hosts' rates")
 
 
-def _show_some(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    print_table(columns, rows[:_ROWS])
+_REGISTERED = ("~would be registered", "group", ">prio", "via", "~found at")
+_REQUESTED = ("~requested", "kind", "outcome", ">status", "verdict", ">bytes", "~robots rule")
+_ATTEMPT = ("url", "kind", "outcome", "status", "verdict", "body_bytes", "robots_rule")
+_REPORTED = ("~would be reported", "~what changed", ">sign.")
+
+
+def _show_some(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    if rows:
+        print_table(columns, rows[:_ROWS])
     if len(rows) > _ROWS:
         print(f"… and {plural(len(rows) - _ROWS, 'more row')}; --json has all")
-
-

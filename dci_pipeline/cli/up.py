@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dci_pipeline.cli.output import AsJson
+from dci_pipeline.cli.output import AsJson, print_json
 from dci_pipeline.settings import load_settings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -20,4 +20,12 @@ def up(
     # Dagster takes a second to import, so only a command that needs it pays for it.
     from dci_pipeline.defs.up import up as start
 
-    return start(load_settings(), demo=demo, port=port, as_json=as_json)
+    return start(load_settings(), demo, announce=_announce_json if as_json else _announce, port=port)
+
+
+def _announce(line: str) -> None:
+    print(line, flush=True)
+
+
+def _announce_json(line: str) -> None:
+    print_json({"message": line})

@@ -1,4 +1,4 @@
-"""Progress of a run that is going on in this process, read from the registry: a bar on a terminal, else only notices."""
+"""Progress of this process's run, read from the registry: a bar on a terminal, elsewhere only notices."""
 
 import sys
 import threading

@@ -2,12 +2,13 @@
 
 A slot is reserved in the store, which answers with a wait by its own clock; the wait is one timer of the event loop,
 in the task that asked. A process holds at most one slot ahead a host: the next request to it reserves when the one
-before has left. A wait over 30 s takes no slot and is answered as TooLong, so that the document is left due.
+before has left. A wait over 30 s takes no slot and is answered as TooLong, so that the document is left due. How
+the host answers is heard here too: its slowness goes with the next reservation, a failure to the store at once.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,16 +24,23 @@ _RECHECK_AFTER_S = 0.1
 
 
 class SlotStore(Protocol):
-    """Where the slots of all processes are kept; both are called in threads and may block."""
+    """Where the slots of all processes are kept; all are called in threads and may block."""
 
-    def reserve_slot(self, host: str, gap_s: float) -> SlotReply:
-        """Takes the host's next slot; the one after it is `gap_s` later.
+    def reserve_slot(self, host: str, gap_s: float, ttfb_ms: Sequence[int] = ()) -> SlotReply:
+        """Takes the host's next slot; the one after it is `gap_s` later, or more where the host is slow.
 
-        None is taken where the host is paused, or where the slot is over MAX_SLOT_WAIT_S ahead.
+        `ttfb_ms` are its answers since the last slot. None is taken where the host is paused, its breaker open or its
+        day's budget spent, or where the slot is over MAX_SLOT_WAIT_S ahead.
         """
 
     def blocked_seconds(self, host: str) -> float:
         """Seconds for which the host is still paused; 0 where it is not."""
+
+    def host_failed(self, host: str, reason: str) -> None:
+        """Counts a transport error or a block; enough of them in a row open the host's breaker."""
+
+    def host_answered(self, host: str) -> None:
+        """Closes the host's breaker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +79,10 @@ class HostGate:
     ) -> None:
         self._store, self._sleep, self._monotonic = store, sleep, monotonic
         self._lanes: dict[str, _Lane] = {}
+        self._heard: dict[str, list[int]] = {}
+        """Times to first byte, told with the next reservation."""
+        self._suspects: set[str] = set()
+        """Hosts that failed lately: the next answer closes their breaker."""
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="host-gate")
 
     def close(self) -> None:
@@ -103,6 +115,19 @@ class HostGate:
             refusal = await self._take_turn(lane, host, gap_s)
             return refusal or round((self._monotonic() - started) * 1000)
 
+    async def answered(self, host: str, ttfb_ms: int | None) -> None:
+        """The host gave an answer, whatever it was: its slowness counts, and its breaker closes."""
+        if ttfb_ms is not None:
+            self._heard.setdefault(host, []).append(ttfb_ms)
+        if host in self._suspects:
+            self._suspects.discard(host)
+            await self._in_thread(self._store.host_answered, host)
+
+    async def failed(self, host: str, reason: str) -> None:
+        """The host gave no answer, or a wall's."""
+        self._suspects.add(host)
+        await self._in_thread(self._store.host_failed, host, reason)
+
     @asynccontextmanager
     async def _lane(self, host: str) -> AsyncIterator[_Lane]:
         lane = self._lanes.setdefault(host, _Lane())
@@ -120,7 +145,9 @@ class HostGate:
 
     async def _take(self, host: str, gap_s: float) -> TooLong | None:
         """Reserves and waits; what stands in the way as a value."""
-        reply = await self._in_thread(self._store.reserve_slot, host, gap_s)
+        reply = await self._in_thread(self._store.reserve_slot, host, gap_s, tuple(self._heard.pop(host, ())))
+        if reply.is_suspect:
+            self._suspects.add(host)
         if reply.blocked_s > 0:
             return TooLong(wait_s=reply.blocked_s, reason=reply.reason or "the host is paused")
         if reply.wait_s > MAX_WAIT_S:
@@ -133,5 +160,5 @@ class HostGate:
                 return TooLong(wait_s=blocked_s, reason="the host was paused while this request waited")
         return None
 
-    async def _in_thread(self, call: Callable[..., T], *args: str | float) -> T:
+    async def _in_thread(self, call: Callable[..., T], *args: str | float | tuple[int, ...]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args)

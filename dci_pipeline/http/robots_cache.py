@@ -14,6 +14,7 @@ What is fetched is given back with the answer; whoever writes the attempt saves 
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -22,7 +23,7 @@ from typing import Protocol
 from dci_pipeline.http.messages import MAX_ROBOTS_REDIRECTS, FetchReply, FetchRequest, HopRefusal
 from dci_pipeline.http.politeness import HostGate, TooLong
 from dci_pipeline.model.records import RobotsSnapshot
-from dci_pipeline.model.states import Outcome
+from dci_pipeline.model.states import UNREACHABLE, Outcome
 from dci_pipeline.parsing.retry_after import retry_after
 from dci_pipeline.parsing.robots import MAX_BYTES, RobotsRules, parse_robots
 from dci_pipeline.parsing.urls import host_key, join_url
@@ -97,8 +98,17 @@ class _Known:
 class RobotsCache:
     """One a process, over the store that all share. `agent` is the product token or the whole User-Agent."""
 
-    def __init__(self, store: RobotsStore, fetcher: "Fetcher", gate: HostGate, agent: str) -> None:
+    def __init__(
+        self,
+        store: RobotsStore,
+        fetcher: "Fetcher",
+        gate: HostGate,
+        agent: str,
+        refusal: Callable[[str], HopRefusal | None] = lambda _url: None,
+    ) -> None:
+        """`refusal` is asked for each URL that a robots.txt redirects to: hosts that have opted out."""
         self._store, self._fetcher, self._gate, self._agent = store, fetcher, gate, agent
+        self._refusal = refusal
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._turns: dict[str, asyncio.Lock] = {}
 
@@ -139,6 +149,8 @@ class RobotsCache:
         target = join_url(url, "/robots.txt") or url
 
         async def allow_hop(hop: str) -> HopRefusal | None:
+            if (refused := self._refusal(hop)) is not None:
+                return refused
             waited = await self._gate.pass_through(host_key(hop), gap_s)
             if isinstance(waited, TooLong):
                 return HopRefusal(outcome=Outcome.SKIPPED, error="the host of a redirect must be left alone")
@@ -159,8 +171,16 @@ class RobotsCache:
                 allow_hop=allow_hop,
             )
         )
+        await self._tell_gate(reply)
         snapshot = snapshot_of(origin, reply, now, before)
         return RobotsFetch(url=target, reply=reply, wait_ms=waited, snapshot=snapshot)
+
+    async def _tell_gate(self, reply: FetchReply) -> None:
+        host = host_key(reply.final_url)
+        if reply.status is None and reply.outcome in UNREACHABLE:
+            await self._gate.failed(host, f"robots.txt: {reply.error}")
+        elif reply.status is not None:
+            await self._gate.answered(host, reply.ttfb_ms)
 
     async def _remember(self, origin: str, latest: RobotsSnapshot, now: datetime) -> _Known:
         deciding = latest

@@ -152,6 +152,10 @@ class Capture:
     robots_hash: str | None
     robots_rule: str | None
     verdict: Verdict | None = None
+    tests: str | None = None
+    """What its verdict will show of the host: `validators`, after a 304, or the sitemap's `lastmod`."""
+    not_kept: str | None = None
+    """Why its bytes go once the verdict stands; None: they are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +198,8 @@ class SlotReply:
     blocked_s: float = 0.0
     """Seconds for which the host is paused; when positive, no slot was taken."""
     reason: str | None = None
+    is_suspect: bool = False
+    """The host failed lately: whoever hears from it says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +214,8 @@ class Fetched:
     schedule: ScheduleState | None = None
     """Provisional; the verdict folds score and interval later."""
     next_check: datetime | None = None
+    learned_level: int | None = None
+    """Rung at which the document's next check begins; None leaves it where it is."""
     links: tuple[DiscoveredUrl, ...] = ()
     pause: HostPause | None = None
     robots: RobotsSnapshot | None = None

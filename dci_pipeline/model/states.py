@@ -39,6 +39,10 @@ class Outcome(StrEnum):
         return not self.is_success and self not in (Outcome.SKIPPED, Outcome.ROBOTS_UNREACHABLE)
 
 
+UNREACHABLE = frozenset({Outcome.DNS, Outcome.TLS, Outcome.TIMEOUT})
+"""Outcomes of a host that gave no answer; with a status line it did, and only the rest was missing."""
+
+
 class Verdict(StrEnum):
     """What a body meant; set exactly once, by a later stage."""
 
@@ -96,6 +100,10 @@ class AttemptKind(StrEnum):
     FEED = "feed"
     ROBOTS = "robots"
     API = "api"
+    SUBREQUEST = "subrequest"
+    """Of a page in the browser: what its scripts wanted, got or were refused."""
+    PROBE = "probe"
+    """A look at the host itself: its answer to a path that does not exist, or whether its 304s hold."""
 
 
 class Via(StrEnum):

@@ -21,6 +21,9 @@ _SENTENCE = re.compile(r"[.!?。！？]+\s+|\n+")
 CONSENT_SHARE = 0.6
 """Share of sentences about cookies from which a text is a consent notice; articles on cookies stay under a half."""
 
+MAX_ELEMENTS = 50_000
+"""Elements of a page that is read as an article: trafilatura needs more than the square of a huge table's cells."""
+
 _LATEST = date(2199, 12, 31)
 
 
@@ -39,7 +42,7 @@ class Article:
     description: str | None = None
     tags: tuple[str, ...] = ()
     quality: str | None = None
-    """What is wrong with the text: `consent` for a cookie notice, `empty`, `failed`; None for a usable one."""
+    """What is wrong with the text: `consent` (a cookie notice), `empty`, `too_large`, `failed`; None if usable."""
 
     @property
     def is_usable(self) -> bool:
@@ -56,6 +59,8 @@ def read_article(page: Page, *, with_metadata: bool = True, captured_on: date | 
     from trafilatura import bare_extraction
     from trafilatura.settings import Document
 
+    if sum(1 for _ in page.tree.iter()) > MAX_ELEMENTS:
+        return Article(title=page.title, language=page.lang, quality="too_large")
     latest = (captured_on or _LATEST).isoformat()
     tree = deepcopy(page.tree)
     etree.strip_tags(tree, etree.Comment, etree.ProcessingInstruction)  # trafilatura expects a tree parsed without them

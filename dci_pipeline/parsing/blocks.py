@@ -60,12 +60,12 @@ def project_text(
     `unordered` matches come in the order of their text. Raises SelectorProblem.
     """
     tree = narrowed_tree(page.tree, ignore=ignore, keep=keep, unordered=unordered)
-    return tuple(_Walk(tree).blocks())
+    return tuple(_Walk(tree, _main_region(tree)).blocks())
 
 
 def element_lines(element: html.HtmlElement) -> list[str]:
     """Visible text of one element, a line each block; of a hidden or script element its own text all the same."""
-    return [block.text for block in _Walk(element).blocks()]
+    return [block.text for block in _Walk(element, None).blocks()]
 
 
 def projection_text(blocks: Iterable[Block]) -> str:
@@ -145,9 +145,9 @@ class _Frame:
 class _Walk:
     """One pass over a tree, without recursion: a page may be nested 2,048 deep."""
 
-    def __init__(self, tree: html.HtmlElement) -> None:
+    def __init__(self, tree: html.HtmlElement, main: html.HtmlElement | None) -> None:
         self._tree = tree
-        self._main = _main_region(tree)
+        self._main = main
         self._words: list[str] = []
         self._headings: list[tuple[int, str]] = []
         self._frames = [_Frame("paragraph")]

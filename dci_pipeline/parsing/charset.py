@@ -40,7 +40,9 @@ _BY_CODEC = {
 }
 """Python codecs whose name is no WHATWG label, with the name that is reported for them."""
 _CODECS = {"gbk": "gb18030", "iso-8859-8-i": "iso8859-8", "x-user-defined": "latin-1", "replacement": "utf-8"}
-_MARKUP = re.compile(rb"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>|&#?\w+;", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(
+    rb"<(script|style)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>|&#?\w{1,32};", re.DOTALL | re.IGNORECASE
+)
 _MOSTLY_ASCII = re.compile(rb"[\t\n\r -~]+")
 _HEADER_LABEL = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
 _JAPANESE_ESCAPE = re.compile(rb"\x1b\$[@B]|\x1b\([BJ]")

@@ -21,11 +21,14 @@ Node = Mapping[str, Any]
 MAX_NODES = 20_000
 """Nodes walked in one page's structured data."""
 
+MAX_ITEMSCOPES = 1_000
+"""Microdata items of a page that is read for them: nested ones cost extruct their square."""
+
 _LD_TYPE = re.compile(r"application/ld\+json", re.IGNORECASE)
 _WRAPPING = re.compile(
     r"^\s*(?:/\*\s*)?(?:<!\[CDATA\[|<!--)(?:\s*\*/)?|(?:/\*\s*|//\s*)?(?:\]\]>|-->)(?:\s*\*/)?\s*;?\s*$"
 )
-_COMMENT_LINE = re.compile(r"^\s*(?://.*|<!--.*?-->)\s*$", re.MULTILINE)
+_COMMENT_LINE = re.compile(r"^[ \t]*(?://.*|<!--.*?-->)[ \t]*$", re.MULTILINE)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _OPENGRAPH = ("og:", "article:", "product:", "book:", "profile:", "video:", "music:", "place:", "business:", "twitter:")
 _ADDRESS = ("streetAddress", "postOfficeBoxNumber", "addressLocality", "addressRegion", "postalCode", "addressCountry")
@@ -190,7 +193,7 @@ def _resolved(value: Any, by_id: Mapping[str, Node]) -> Any:
 
 
 def _microdata(page: Page) -> tuple[Node, ...]:
-    if not page.tree.xpath("boolean(//@itemscope)"):
+    if not 0 < page.tree.xpath("count(//@itemscope)") <= MAX_ITEMSCOPES:
         return ()
     # Imported where it is needed: extruct loads rdflib and others, 0.9 s that a page without microdata need not pay.
     from extruct.w3cmicrodata import MicrodataExtractor  # type: ignore[import-untyped]

@@ -11,6 +11,9 @@ from dci_pipeline.parsing.dates import parse_feed_date
 from dci_pipeline.parsing.html import fold, join_url
 from dci_pipeline.parsing.numbers import Unreadable, read_quantity
 
+MAX_SCALAR = 400
+"""Characters of a text that may be a number, an amount, a date or a flag: a longer one is a page read as a field."""
+
 _TRUE = frozenset(
     (
         "true", "yes", "y", "1", "on", "ja", "oui", "si", "sí", "sì", "sim", "tak", "да", "是", "はい", "✓", "✔", "☑",
@@ -60,6 +63,8 @@ def coerce(
     text = fold(raw)
     if not text:
         return Coerced(value=None, problem="it is empty")
+    if as_ not in ("text", "list", "place", "link") and len(text) > MAX_SCALAR:
+        return Coerced(value=None, problem=f"{_shown(text)} is no {as_}: it has {len(text)} characters")
     try:
         return _READERS[as_](_Text(text=text, unit=unit, lang=lang, base_url=base_url))
     except Unreadable as exc:

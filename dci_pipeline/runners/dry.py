@@ -1,23 +1,21 @@
-"""A connector's run without Dagster: its stages one after another in this process. For dry runs.
+"""A dry run: the same stages over shadow stores, which read through and keep nothing but the hosts' rates.
 
-A dry run is the same code over shadow stores, which read through and keep nothing but the hosts' rates; what it would
-have done is read from their tables before they are gone.
+It is no Dagster run. What it would have done is read from the shadow's tables before they are gone.
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from dci_pipeline.connectors.spec import ConnectorSpec
-from dci_pipeline.errors import DciError
 from dci_pipeline.model.states import Stage, Task
 from dci_pipeline.runners import family
 from dci_pipeline.runners.context import RunContext, RunOptions, Transport
+from dci_pipeline.runners.drive import drive
 from dci_pipeline.runners.seeds import register_urls
 from dci_pipeline.runners.stores import Stores
-from dci_pipeline.runners.stream import RecordStream
 from dci_pipeline.settings import Settings
 from dci_pipeline.stores.pg import read
 
@@ -64,7 +62,9 @@ def dry_run(
     windows = _windows(stores, spec, options.task, partition)
     ctx = family.open_run(stores, settings, spec, run_id=run_id, windows=windows, options=options, transport=transport)
     started(ctx)
-    drive(ctx, STAGES[options.task])
+    drive(ctx, (stage for stage in STAGES[options.task] if not ctx.progress.stop.is_set()))
+    if ctx.progress.stop.is_set():
+        family.fail_run(ctx, "stopped by a signal", aborted=True)
     with stores.registry.transaction() as conn:
         return DryRun(
             run=dict(read.run_row(conn, run_id, spec.id) or {}),
@@ -72,23 +72,6 @@ def dry_run(
             attempts=list(read.attempts_of(conn, run_id, spec.id)),
             changes=list(read.changes(conn, read.ChangeFilter(run_id=run_id))),
         )
-
-
-def drive(ctx: RunContext, stages: Sequence[Stage]) -> None:
-    """Streams, writes and closes each stage. A set `progress.stop` ends the run as aborted after what is in flight."""
-    try:
-        for stage in stages:
-            stream: RecordStream[Any] = RecordStream(family.stream(stage, ctx))
-            for chunk in stream.chunks():
-                family.write_chunk(stage, ctx, chunk)
-            family.close_stage(stage, ctx, ctx.window)
-            if ctx.progress.stop.is_set():
-                family.fail_run(ctx, "stopped by a signal", aborted=True)
-                return
-    except DciError as exc:
-        family.fail_run(ctx, str(exc), aborted=False)
-        raise
-    family.finish_run(ctx)
 
 
 def _windows(stores: Stores, spec: ConnectorSpec, task: Task, partition: date | None) -> tuple[date, ...]:

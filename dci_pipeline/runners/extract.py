@@ -4,24 +4,29 @@ Work goes document by document, a document's captures in order, because each is 
 enough of it, documents go to worker processes.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import groupby
 from typing import Any
 
 from dci_pipeline.connectors.spec import ChangeSpec, ExtractSpec
+from dci_pipeline.errors import StoreError, StoreUnavailable
 from dci_pipeline.model.extraction import Extraction
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.payload import pack_blocks, payload_of
 from dci_pipeline.runners.pool import map_documents
 from dci_pipeline.stages.extract import ExtractInput, extract
 from dci_pipeline.stages.fingerprint import fingerprint, noise_rules
+from dci_pipeline.stages.noise import NoiseRules
 from dci_pipeline.stages.normalize import normalize
 from dci_pipeline.stores.archive import decompress_body
 from dci_pipeline.stores.archive_keys import blocks_key
-from dci_pipeline.stores.pg import content
+from dci_pipeline.stores.pg import attempts, content
 from dci_pipeline.stores.pg.content import ToExtract
+
+log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 256 * 1024 * 1024
 
@@ -39,6 +44,8 @@ class Extracted:
     fingerprint: str
     extraction: Extraction | None
     """None where that content's extraction is there already."""
+    is_lost: bool = False
+    """The archive has no such body any more."""
     counts: tuple[tuple[str, int], ...] = ()
 
 
@@ -54,6 +61,8 @@ class Body:
     x_robots_tag: tuple[str, ...]
     captured_on: date
     data: bytes
+    problem: str | None = None
+    """Why there are no bytes to read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +107,7 @@ def _job(ctx: RunContext, items: Sequence[ToExtract]) -> DocumentJob:
 
 def _body(ctx: RunContext, item: ToExtract) -> Body:
     capture = item.capture
+    data, problem = _read(ctx, capture.object_key)
     return Body(
         attempt_id=capture.attempt_id,
         window=capture.window,
@@ -106,14 +116,26 @@ def _body(ctx: RunContext, item: ToExtract) -> Body:
         url=capture.final_url,
         x_robots_tag=tuple(filter(None, [capture.headers.get("x-robots-tag")])),
         captured_on=capture.captured_at.date(),
-        data=decompress_body(ctx.stores.archive.get(capture.object_key), MAX_BODY_BYTES),
+        data=data,
+        problem=problem,
     )
+
+
+def _read(ctx: RunContext, key: str) -> tuple[bytes, str | None]:
+    """An archived body, or why it cannot be read. Raises StoreUnavailable: that is no fault of the page."""
+    try:
+        return decompress_body(ctx.stores.archive.get(key), MAX_BODY_BYTES), None
+    except StoreUnavailable:
+        raise
+    except StoreError as exc:
+        return b"", str(exc)
 
 
 def _baseline(ctx: RunContext, item: ToExtract) -> Body:
     """The body before, which another extractor version read: two versions are compared only under one."""
     assert item.previous_hash is not None
     assert item.previous_key is not None
+    data, problem = _read(ctx, item.previous_key)
     return Body(
         attempt_id=None,
         window=item.capture.window,
@@ -122,7 +144,8 @@ def _baseline(ctx: RunContext, item: ToExtract) -> Body:
         url=item.capture.final_url,
         x_robots_tag=(),
         captured_on=item.capture.captured_at.date(),
-        data=decompress_body(ctx.stores.archive.get(item.previous_key), MAX_BODY_BYTES),
+        data=data,
+        problem=problem,
     )
 
 
@@ -132,18 +155,28 @@ def read_document(job: DocumentJob) -> list[Extracted]:
     previous = (job.previous_hash, job.previous_fingerprint)
     rules = noise_rules(job.change, job.block)
     for body in job.bodies:
-        print_ = fingerprint(body.data, body.content_type, rules)
-        if previous[0] is not None and previous[1] == print_:
-            results.append(_same(job, body, previous[0], print_))
-            continue
-        extraction = extract(_input(job, body))
-        results.append(_new(job, body, extraction))
-        if extraction.problem is None:
-            previous = (body.content_hash, extraction.fingerprint)
+        result = _read_body(job, body, previous, rules)
+        results.append(result)
+        if result.extraction is not None and result.extraction.problem is None:
+            previous = (result.extracted_hash, result.fingerprint)
     return results
 
 
-def _input(job: DocumentJob, body: Body) -> ExtractInput:
+def _read_body(job: DocumentJob, body: Body, previous: tuple[str | None, str | None], rules: NoiseRules) -> Extracted:
+    """One body against the one before (hash, fingerprint); whatever it does to a parser stays with it."""
+    if body.problem is not None:
+        return replace(_new(job, body, _unread(job, body, body.problem)), is_lost=True)
+    try:
+        print_ = fingerprint(body.data, body.content_type, rules)
+        if previous[0] is not None and previous[1] == print_:
+            return _same(job, body, previous[0], print_)
+        return _new(job, body, extract(_input(job, body, print_)))
+    except Exception as exc:
+        log.exception("reading %s failed", body.url)
+        return _new(job, body, _unread(job, body, f"reading the page failed: {type(exc).__name__}: {exc}"))
+
+
+def _input(job: DocumentJob, body: Body, print_: str) -> ExtractInput:
     return ExtractInput(
         document_id=job.document_id,
         url=body.url,
@@ -154,6 +187,7 @@ def _input(job: DocumentJob, body: Body) -> ExtractInput:
         extract=job.block,
         change=job.change,
         x_robots_tag=body.x_robots_tag,
+        fingerprint=print_,
         captured_on=body.captured_on,
     )
 
@@ -219,6 +253,7 @@ def write_extracted(ctx: RunContext, chunk: Sequence[Extracted]) -> None:
             ctx.stores.archive.put(row["blocks_key"], row["blocks"])
     with ctx.stores.registry.transaction() as conn:
         content.insert_extractions(conn, [rows[key] for key in sorted(rows)])
+        attempts.lose_objects(conn, {e.extracted_hash for e in chunk if e.is_lost})
         pointers = [(e.attempt_id, e.extracted_hash, e.fingerprint) for e in chunk if e.attempt_id is not None]
         content.point_captures(conn, pointers)
 

@@ -5,6 +5,7 @@ the page's own chunk; once it is committed the next selection finds them, so a s
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -22,7 +23,9 @@ from dci_pipeline.parsing.urls import RejectedUrl, host_key, path_and_query
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.stream import FLUSH, Flush
 from dci_pipeline.runners.visit import Visitor, open_visitor
-from dci_pipeline.stores.pg import documents, runs
+from dci_pipeline.stores.pg import attempts, documents, runs
+
+log = logging.getLogger(__name__)
 
 SELECT_SIZE = 200
 """Documents taken at a time: enough for every host's turn, little enough that a newly found page soon has its own."""
@@ -77,6 +80,12 @@ class _Frontier:
         if not self.busy[host]:
             del self.busy[host]
 
+    def clear(self) -> list[Document]:
+        """Takes all that wait."""
+        waiting = [document for queue in self.waiting.values() for document in queue]
+        self.waiting.clear()
+        return waiting
+
     @property
     def size(self) -> int:
         return sum(len(queue) for queue in self.waiting.values())
@@ -98,6 +107,8 @@ class _FetchLoop:
     async def run(self) -> AsyncIterator[Fetched | Complete | Flush]:
         while True:
             await self._refill()
+            if self._must_end():
+                self._drop_waiting()
             self._start_ready()
             if self._tasks:
                 for item in await self._finished():
@@ -123,10 +134,13 @@ class _FetchLoop:
         options = self._ctx.options
         return self._may_select() and not (options.urls or options.group)
 
+    def _must_end(self) -> bool:
+        """The run was told to stop or its slice is over: only what is in flight is finished."""
+        return self._ctx.progress.stop.is_set() or time.monotonic() >= self._deadline
+
     def _may_select(self) -> bool:
         past_day = self._ctx.stores.registry.now() >= _closing_time(self._ctx)
-        is_over = self._ctx.progress.stop.is_set() or time.monotonic() >= self._deadline or past_day
-        return not is_over and self._left != 0
+        return not (self._must_end() or past_day) and self._left != 0
 
     async def _refill(self) -> None:
         """Selects more when the queues run low; a selection that came back empty waits for the next commit."""
@@ -143,7 +157,7 @@ class _FetchLoop:
     def _select(self, size: int) -> list[Document]:
         options = self._ctx.options
         with self._ctx.stores.registry.transaction() as conn:
-            return documents.due(
+            found = documents.due(
                 conn,
                 self._ctx.connector,
                 now=self._ctx.clock(),
@@ -154,6 +168,13 @@ class _FetchLoop:
                 urls=options.urls,
                 force=options.force,
             )
+            held, _ = attempts.stored_hashes(conn, {d.baseline_hash for d in found if d.baseline_hash is not None})
+        return [document if document.baseline_hash in held else _unconditional(document) for document in found]
+
+    def _drop_waiting(self) -> None:
+        """Leaves what was selected and not started for a later run: it is due as it was."""
+        dropped = self._frontier.clear()
+        self._ctx.progress.committed([document.id for document in dropped])
 
     def _start_ready(self) -> None:
         for document in self._frontier.ready(self._ctx.spec.fetch.concurrency):
@@ -170,13 +191,25 @@ class _FetchLoop:
     def _with_links(self, item: Fetched) -> Fetched:
         if not self._follows or item.capture is None or item.document is None:
             return item
-        return replace(item, links=(*item.links, *links_of(self._ctx, item)))
+        return replace(item, links=(*item.links, *self._links(item)))
+
+    def _links(self, item: Fetched) -> list[DiscoveredUrl]:
+        try:
+            return list(links_of(self._ctx, item))
+        except Exception:
+            log.exception("links of %s could not be read", item.attempt.url)
+            return []
 
     async def cancel(self) -> None:
         """Ends what is in flight; its documents stay due."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _unconditional(document: Document) -> Document:
+    """A document without an archived baseline is asked for whole."""
+    return replace(document, baseline_hash=None)
 
 
 def _closing_time(ctx: RunContext) -> datetime:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
+from dci_pipeline.errors import ObjectMissing
 from dci_pipeline.model.extraction import Delta, Extraction, PageChange
 from dci_pipeline.model.ids import stable_id
 from dci_pipeline.model.records import Document
@@ -20,7 +21,7 @@ from dci_pipeline.runners.policies import change_rules, policy_of
 from dci_pipeline.scheduling.intervals import settle
 from dci_pipeline.stages.appearance import appeared, disappeared
 from dci_pipeline.stages.removal import removal_verdict
-from dci_pipeline.stages.verdict import Judgement, VersionView, judge
+from dci_pipeline.stages.verdict import FLIP_WINDOW, Judgement, VersionView, judge
 from dci_pipeline.stores.pg import attempts, content, documents, entities, outbox, runs
 from dci_pipeline.stores.pg.bulk import Conn
 
@@ -60,6 +61,8 @@ class _Before:
     version_kind: str | None
     extraction: Extraction | None
     blocks_key: str | None
+    body_hash: str | None
+    """Of the newest trusted body itself; the extraction may be an earlier one's that says the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ class _Judge:
         self._ctx = ctx
         self._rules = change_rules(ctx.spec)
         self._document = ""
-        self._before = _Before(version_id=None, version_kind=None, extraction=None, blocks_key=None)
+        self._before = _Before(version_id=None, version_kind=None, extraction=None, blocks_key=None, body_hash=None)
         with ctx.stores.registry.transaction() as conn:
             self._state = runs.state_of(conn, ctx.connector)
 
@@ -106,6 +109,8 @@ class _Judge:
             was_listed=listed_at is not None,
             left_listing=listed_at is not None and listing_at is not None and listed_at < listing_at,
         )
+        if row["verdict"] is not None:
+            verdict = Verdict(row["verdict"])  # given once: the listing has gone on since
         is_news = verdict is Verdict.REMOVED and self._before.version_kind == "content"
         version = _version(row, "removed", None) if is_news else None
         gone = self._before.extraction
@@ -114,22 +119,43 @@ class _Judge:
 
     def _body(self, row: Mapping[str, Any]) -> Judged:
         current = extraction_of(dict(row), row["document_id"], row["extracted_hash"], row["version"])
-        previous = self._previous()
-        if previous is not None and _needs_blocks(previous.extraction, current):
-            archive = self._ctx.stores.archive
-            current = replace(current, blocks=load_blocks(archive, row["blocks_key"]))
-            old = replace(previous.extraction, blocks=load_blocks(archive, self._before.blocks_key))
-            previous = replace(previous, extraction=old)
-        judgement = judge(previous, current, self._rules)
-        if judgement.verdict is Verdict.CHANGED and previous is None:
+        judgement = self._compare(row, self._previous(), current)
+        if judgement.verdict is Verdict.CHANGED and self._previous() is None:
             judgement = replace(judgement, delta=self._appearance(row, current))
         version = None
         if judgement.verdict is Verdict.CHANGED:
             version = _version(row, "content", row["extracted_hash"])
         judged = self._judged(row, judgement, version)
         if judgement.verdict.is_trusted:
-            self._before = replace(self._before, extraction=replace(current, blocks=()), blocks_key=row["blocks_key"])
+            self._before = replace(
+                self._before,
+                extraction=replace(current, blocks=()),
+                blocks_key=row["blocks_key"],
+                body_hash=row["content_hash"],
+            )
         return judged
+
+    def _compare(self, row: Mapping[str, Any], previous: VersionView | None, current: Extraction) -> Judgement:
+        """The verdict; blocks are read from the archive only where the texts differ."""
+        if previous is not None and _needs_blocks(previous.extraction, current):
+            archive = self._ctx.stores.archive
+            try:
+                current = replace(current, blocks=load_blocks(archive, row["blocks_key"]))
+                old = replace(previous.extraction, blocks=load_blocks(archive, self._before.blocks_key))
+            except ObjectMissing as exc:
+                return self._unreadable(row, exc)
+            previous = replace(previous, extraction=old)
+        judgement = judge(previous, current, self._rules)
+        is_other_body = previous is not None and row["content_hash"] != self._before.body_hash
+        if judgement.verdict is Verdict.UNCHANGED and is_other_body:
+            return replace(judgement, verdict=Verdict.NOISE)
+        return judgement
+
+    def _unreadable(self, row: Mapping[str, Any], exc: ObjectMissing) -> Judgement:
+        """Texts that cannot be compared are no change; the run's log says which object is gone."""
+        with self._ctx.stores.registry.transaction() as conn:
+            runs.log_line(conn, self._ctx.run_id, self._ctx.connector, f"{row['url']} was not compared: {exc}")
+        return Judgement(verdict=Verdict.PARSING, reason=str(exc))
 
     def _previous(self) -> VersionView | None:
         """The baseline; none for a first body and for a page that was gone, which comes as new."""
@@ -193,6 +219,7 @@ def _before_of(row: Mapping[str, Any]) -> _Before:
         version_kind=row["v_kind"],
         extraction=extraction,
         blocks_key=row["p_blocks_key"],
+        body_hash=row["p_body_hash"],
     )
 
 
@@ -220,7 +247,10 @@ def _write_first(ctx: RunContext, chunk: Sequence[Judged]) -> None:
         content.insert_versions(conn, [_version_row(ctx, j, j.version) for j in chunk if j.version is not None])
         changes = [j.change for j in chunk if j.change is not None]
         content.insert_changes(conn, changes, ctx.run_id)
-        outbox.enqueue(conn, "page_changes", ctx.connector, [(c.id, c.window) for c in changes])
+        moved = content.settle_changes(
+            conn, ctx.connector, [j.document_id for j in chunk if j.version is not None], FLIP_WINDOW
+        )
+        outbox.enqueue(conn, "page_changes", ctx.connector, [*moved, *((c.id, c.window) for c in changes)])
         _remove(ctx, conn, [j for j in chunk if j.verdict is Verdict.REMOVED])
         _settle(ctx, conn, [j for j in chunk if j.attempt_id in first])
 
@@ -267,6 +297,7 @@ def _remove(ctx: RunContext, conn: Conn, removed: Sequence[Judged]) -> None:
                 }
             )
     outbox.enqueue(conn, "entity_events", ctx.connector, entities.insert_events(conn, events))
+    documents.forget_baselines(conn, ctx.connector, [(item.document_id, item.at) for item in removed])
 
 
 def _settle(ctx: RunContext, conn: Conn, judged: Sequence[Judged]) -> None:

@@ -1,6 +1,12 @@
 """The registry as the fetching side wants it: slots and robots snapshots, each call its own short transaction."""
 
-from dci_pipeline.model.records import RobotsSnapshot, SlotReply
+from collections.abc import Sequence
+from datetime import datetime
+
+from dci_pipeline.model.hosts import HostFacts
+from dci_pipeline.model.records import HostPause, RobotsSnapshot, SlotReply
+from dci_pipeline.scheduling.hosts import PACE, SOFT_404_CLAIM, SOFT_404_KEPT, after_failure, hear
+from dci_pipeline.stages.soft_404 import PageSignature
 from dci_pipeline.stores.pg import hosts
 from dci_pipeline.stores.registry import Registry
 
@@ -11,13 +17,48 @@ class FetchPorts:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def reserve_slot(self, host: str, gap_s: float) -> SlotReply:
+    def reserve_slot(self, host: str, gap_s: float, ttfb_ms: Sequence[int] = ()) -> SlotReply:
         with self._registry.transaction() as conn:
-            return hosts.reserve_slot(conn, host, gap_s)
+            return hosts.reserve_slot(conn, host, gap_s, hear(ttfb_ms), PACE)
 
     def blocked_seconds(self, host: str) -> float:
         with self._registry.transaction() as conn:
             return hosts.blocked_seconds(conn, host)
+
+    def host_failed(self, host: str, reason: str) -> None:
+        """Counts a transport error or a block; enough of them in a row open the host's breaker."""
+        with self._registry.transaction() as conn:
+            breaker, open_for = after_failure(hosts.lock_breaker(conn, host))
+            words = f"{breaker.failures} failures in a row, the last: {reason}"
+            hosts.save_breaker(conn, host, breaker, open_for.total_seconds() if open_for is not None else None, words)
+
+    def host_answered(self, host: str) -> None:
+        """Closes the host's breaker."""
+        with self._registry.transaction() as conn:
+            hosts.close_breaker(conn, host)
+
+    def facts(self, host: str) -> HostFacts:
+        """What the host has taught so far."""
+        with self._registry.transaction() as conn:
+            return hosts.facts(conn, host)
+
+    def claim_soft_404(self, host: str, now: datetime) -> bool:
+        """Whether this process is to learn how the host answers a path that does not exist."""
+        with self._registry.transaction() as conn:
+            return hosts.claim_soft_404(conn, host, now, now + SOFT_404_CLAIM)
+
+    def learn_soft_404(self, host: str, signature: PageSignature | None, now: datetime) -> None:
+        """Keeps what was learned; None: the host says 404 as it should."""
+        kept = None
+        if signature is not None:
+            kept = {"title": signature.title, "shingles": sorted(signature.shingles)}
+        with self._registry.transaction() as conn:
+            hosts.learn_soft_404(conn, host, kept, now + SOFT_404_KEPT)
+
+    def pause(self, pause: HostPause, now: datetime) -> None:
+        """The host waits from now on, for every process, whenever the attempt itself comes to be written."""
+        with self._registry.transaction() as conn:
+            hosts.pause(conn, pause, max(0.0, (pause.until - now).total_seconds()))
 
     def load_robots(self, origin: str, *, good_only: bool = False) -> RobotsSnapshot | None:
         with self._registry.transaction() as conn:

@@ -3,11 +3,14 @@
 The order is the order in which a request can be refused; the first refusal is the attempt's outcome, with its reason.
 """
 
+import asyncio
+import ipaddress
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from dci_pipeline.errors import DciError, SettingsError
 from dci_pipeline.http.direct import DirectFetcher
@@ -15,37 +18,48 @@ from dci_pipeline.http.failures import one_line
 from dci_pipeline.http.guard import check_url
 from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
 from dci_pipeline.http.politeness import HostGate, TooLong, host_gap_s
-from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache, RobotsFetch
-from dci_pipeline.http.validators import refreshed, validators_of
-from dci_pipeline.model.ids import content_hash, document_id, new_attempt_id
-from dci_pipeline.model.records import Attempt, Capture, DiscoveredUrl, Document, Fetched, HostPause
-from dci_pipeline.model.states import AttemptKind, Outcome, Via
-from dci_pipeline.parsing.retry_after import retry_after
+from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache
+from dci_pipeline.model.ids import content_hash
+from dci_pipeline.model.records import Attempt, Document, Fetched, HostPause
+from dci_pipeline.model.states import AttemptKind, Outcome
+from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.parsing.robots import product_token
-from dci_pipeline.parsing.urls import RejectedUrl, host_key, host_of, registrable_domain
+from dci_pipeline.parsing.urls import host_key, host_of, registrable_domain
 from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.host_lore import HostLore
+from dci_pipeline.runners.opt_out import load_opt_out, opt_out_refusal
 from dci_pipeline.runners.ports import FetchPorts
+from dci_pipeline.runners.traces import Traces, answering_host, pause_of, refresh, with_reply
+from dci_pipeline.scheduling.hosts import TESTS_LASTMOD, TESTS_VALIDATORS, claims_change, is_host_failure
 from dci_pipeline.stages.fetch import Classified, classify
-from dci_pipeline.stores.archive_keys import extension_for, raw_key
+from dci_pipeline.stages.soft_404 import PageSignature
+from dci_pipeline.stages.terms import RESERVED, Terms, terms_of
 
 log = logging.getLogger(__name__)
 
 MAX_LISTING_BYTES = 256 * 1024 * 1024
 """Of a sitemap or feed: the protocol's 50 MB with room for sites that put a million URLs into one file."""
 
-_LOOPBACK_NAMES = ("localhost", "127.", "[::1]")
-
 
 def require_contact(ctx: RunContext) -> str | None:
     """Who a site's owner can write to. Raises SettingsError where there is nobody and the scope is not loopback."""
     contact = ctx.spec.legal.contact or ctx.settings.contact
-    if contact is None and not all(host.startswith(_LOOPBACK_NAMES) for host in ctx.spec.hosts):
+    if contact is None and not all(_is_loopback(host) for host in ctx.spec.hosts):
         raise SettingsError(
             "DCI_CONTACT",
             "",
             f"a mail address or URL of whoever answers for this crawler (or legal.contact in {ctx.connector}.yaml)",
         )
     return contact
+
+
+def _is_loopback(scope: str) -> bool:
+    """Whether a host of the YAML, with or without a port, can only be this machine."""
+    host = urlsplit(f"//{scope}").hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 @asynccontextmanager
@@ -59,7 +73,10 @@ async def open_visitor(ctx: RunContext) -> AsyncIterator["Visitor"]:
         async with DirectFetcher(
             ctx.settings, resolver=transport.resolver, ssl_context=transport.ssl_context
         ) as fetcher:
-            robots = RobotsCache(ports, fetcher, gate, product_token(ctx.settings.user_agent))
+            opt_out = load_opt_out(ctx.settings)
+            robots = RobotsCache(
+                ports, fetcher, gate, product_token(ctx.settings.user_agent), lambda url: opt_out_refusal(opt_out, url)
+            )
             yield Visitor(ctx, ports, fetcher, gate, robots, contact)
     finally:
         gate.close()
@@ -79,14 +96,17 @@ class Visitor:
     ) -> None:
         self._ctx, self._ports, self._contact = ctx, ports, contact
         self._fetcher, self._gate, self._robots = fetcher, gate, robots
+        self._traces = Traces(ctx)
+        self._opt_out = load_opt_out(ctx.settings)
+        self._lore = HostLore(ports, self._ask_host)
         self._on_the_way: list[Fetched] = []
-        """Attempts on robots.txt that redirects caused; given with the next visit that ends."""
+        """Attempts on robots.txt and on hosts that visits caused; given with the next visit that ends."""
 
     async def visit(self, document: Document) -> list[Fetched]:
         """The attempt on a document, preceded by that on robots.txt where the decision asked for it.
 
         One bad document never ends a run: what nobody foresaw is its outcome. A store that fails does end it."""
-        attempt = self._begin(document)
+        attempt = self._traces.begin(document)
         try:
             visited = await self._visit(document, attempt)
             on_the_way, self._on_the_way = self._on_the_way, []
@@ -98,31 +118,36 @@ class Visitor:
             error = f"unforeseen error while fetching: {type(exc).__name__}: {exc}"
             return [
                 Fetched(
-                    attempt=self._end(attempt, Classified(outcome=Outcome.UNKNOWN, error=one_line(error))),
+                    attempt=self._traces.end(attempt, Classified(outcome=Outcome.UNKNOWN, error=one_line(error))),
                     document=document,
                 )
             ]
 
     async def _visit(self, document: Document, attempt: Attempt) -> list[Fetched]:
-        refusal = self._refused_by_terms() or self._refused_by_address(document.url)
+        refusal = self._refused_by_terms(document.url) or self._refused_by_address(document.url)
         if refusal is not None:
-            return [Fetched(attempt=self._end(attempt, refusal), document=document)]
+            return [Fetched(attempt=self._traces.end(attempt, refusal), document=document)]
         answer = await self._robots.decide(document.url, attempt.started_at, self._gap_s(None), contact=self._contact)
         attempt = replace(attempt, robots_hash=answer.hash, robots_rule=answer.rule)
-        before = [self._robots_attempt(attempt, answer.fetch)] if answer.fetch is not None else []
-        return [*before, await self._visit_allowed(document, attempt, answer)]
+        before = [self._traces.robots_attempt(attempt, answer.fetch)] if answer.fetch is not None else []
+        return [*before, *await self._visit_allowed(document, attempt, answer)]
 
     async def robots_of(self, url: str) -> tuple[RobotsAnswer, list[Fetched]]:
         """What an origin's robots.txt says of a URL, and the attempt if one was needed."""
+        refusal = self._refused_by_terms(url)
+        if refusal is not None:
+            return RobotsAnswer(allowed=False, hash=None, rule=refusal.error or ""), []
         answer = await self._robots.decide(url, self._ctx.clock(), self._gap_s(None), contact=self._contact)
-        base = self._attempt(url, AttemptKind.ROBOTS, None)
-        return answer, [self._robots_attempt(base, answer.fetch)] if answer.fetch is not None else []
+        base = self._traces.attempt(url, AttemptKind.ROBOTS, None)
+        return answer, [self._traces.robots_attempt(base, answer.fetch)] if answer.fetch is not None else []
 
     def _gap_s(self, crawl_delay: timedelta | None) -> float:
         delay_s = crawl_delay.total_seconds() if crawl_delay else None
         return host_gap_s(self._ctx.spec.fetch.requests_per_second, delay_s)
 
-    def _refused_by_terms(self) -> Classified | None:
+    def _refused_by_terms(self, url: str) -> Classified | None:
+        if (refused := opt_out_refusal(self._opt_out, url)) is not None:
+            return Classified(outcome=refused.outcome, error=refused.error)
         if self._ctx.spec.legal.crawl == "forbidden":
             return Classified(outcome=Outcome.POLICY, error="the connector's YAML says legal.crawl: forbidden")
         return None
@@ -132,35 +157,111 @@ class Visitor:
         error = check_url(url, self._ctx.settings.private_networks)
         return None if error is None else Classified(outcome=Outcome.BLOCKED_DESTINATION, error=error)
 
-    async def _visit_allowed(self, document: Document, attempt: Attempt, answer: RobotsAnswer) -> Fetched:
+    async def _visit_allowed(self, document: Document, attempt: Attempt, answer: RobotsAnswer) -> list[Fetched]:
         held = _held_by_robots(answer, attempt)
         if held is not None:
-            return Fetched(attempt=self._end(attempt, held[0]), document=document, pause=held[1], next_check=held[2])
+            ended = self._traces.end(attempt, held[0])
+            return [Fetched(attempt=ended, document=document, pause=held[1], next_check=held[2])]
         gap_s = self._gap_s(answer.crawl_delay)
+        is_believed = await self._lore.sends_validators(document.host, attempt.started_at)
         async with self._gate.slot(document.host, gap_s, self._ctx.spec.fetch.concurrency) as slot:
             if isinstance(slot, TooLong):
-                return self._skipped(document, attempt, slot)
-            reply = await self._fetcher.fetch(self._request(document))
-        return self._finished(document, replace(attempt, wait_ms=slot), reply)
+                return [replace(self._skipped(attempt, slot), document=document)]
+            reply = await self._fetcher.fetch(self._request(document, is_conditional=is_believed))
+            classified = self._classify(attempt, reply)
+            await self._heed(attempt, reply, classified)
+        attempt = replace(attempt, wait_ms=slot)
+        if classified.outcome is Outcome.FETCHED and (known := await self._soft_404(document, reply)) is not None:
+            classified = self._classify(attempt, reply, known)
+        fetched = self._finished(document, attempt, reply, classified)
+        return [fetched, *await self._check(document, fetched)]
 
-    def _skipped(self, document: Document, attempt: Attempt, slot: TooLong) -> Fetched:
+    async def _heed(self, attempt: Attempt, reply: FetchReply, classified: Classified) -> None:
+        """What an answer says of its host, told to all processes before the next request to it takes its slot."""
+        pause = pause_of(with_reply(self._traces.end(attempt, classified), reply), reply)
+        if pause is not None:
+            await asyncio.to_thread(self._ports.pause, pause, self._ctx.clock())
+        for hop in reply.chain:
+            await self._gate.answered(host_key(hop.url), None)
+        if is_host_failure(classified.outcome, reply.status):
+            await self._gate.failed(answering_host(reply), classified.error or classified.outcome)
+        elif reply.status is not None:
+            await self._gate.answered(answering_host(reply), reply.ttfb_ms)
+
+    async def _soft_404(self, document: Document, reply: FetchReply) -> PageSignature | None:
+        """How a page's host answers a path that does not exist, where that can matter; asked for at most once."""
+        if document.kind is not AttemptKind.PAGE or self._is_homepage(document.url):
+            return None
+        if media_kind(reply.headers.get("content-type"), reply.body) is not MediaKind.HTML:
+            return None
+        return await self._lore.soft_404(reply.final_url, self._ctx.clock())
+
+    async def _check(self, document: Document, fetched: Fetched) -> list[Fetched]:
+        """Every so often a 304 is followed by a full fetch: bytes that differ go the way of any body, to a verdict.
+
+        Bytes that are the baseline's leave an attempt on the host and nothing else."""
+        if fetched.attempt.outcome is not Outcome.NOT_MODIFIED or document.kind is not AttemptKind.PAGE:
+            return []
+        if not await self._lore.must_check(document.host):
+            return []
+        probe, reply = await self._probe(document.url)
+        if reply is None or probe.attempt.outcome is not Outcome.FETCHED:
+            return [probe]
+        if content_hash(reply.body) == document.baseline_hash:
+            return [probe]
+        attempt = replace(probe.attempt, kind=document.kind, document_id=document.id)
+        full = self._finished(document, attempt, reply, Classified(outcome=Outcome.FETCHED))
+        if full.capture is None or full.capture.document_id != document.id:
+            return [full]
+        return [replace(full, capture=replace(full.capture, tests=TESTS_VALIDATORS))]
+
+    async def _ask_host(self, url: str) -> tuple[Outcome, FetchReply | None]:
+        """Asks for a URL that is nobody's document; the attempt is given with the visit that needed it."""
+        probe, reply = await self._probe(url)
+        self._on_the_way.append(probe)
+        return probe.attempt.outcome, reply
+
+    async def _probe(self, url: str) -> tuple[Fetched, FetchReply | None]:
+        """An unconditional request by all the rules, and its answer; None where it could not leave."""
+        attempt = self._traces.attempt(url, AttemptKind.PROBE, None)
+        answer = await self._robots.decide(url, attempt.started_at, self._gap_s(None), contact=self._contact)
+        attempt = replace(attempt, robots_hash=answer.hash, robots_rule=answer.rule)
+        if answer.fetch is not None:
+            self._on_the_way.append(self._traces.robots_attempt(attempt, answer.fetch))
+        held = _held_by_robots(answer, attempt)
+        if held is not None:
+            return Fetched(attempt=self._traces.end(attempt, held[0])), None
+        slot = await self._gate.pass_through(attempt.host, self._gap_s(answer.crawl_delay))
+        if isinstance(slot, TooLong):
+            return replace(self._skipped(attempt, slot), next_check=None), None
+        reply = await self._fetcher.fetch(self._request_of(url, AttemptKind.PAGE))
+        classified = self._classify(attempt, reply)
+        await self._heed(attempt, reply, classified)
+        ended = self._traces.end(replace(attempt, wait_ms=slot), classified)
+        return Fetched(attempt=with_reply(ended, reply)), reply
+
+    def _skipped(self, attempt: Attempt, slot: TooLong) -> Fetched:
         why = slot.reason or f"the host's rate leaves no slot for {slot.wait_s:.0f} s"
         until = attempt.started_at + timedelta(seconds=slot.wait_s)
-        ended = self._end(attempt, Classified(outcome=Outcome.SKIPPED, error=why))
-        return Fetched(attempt=ended, document=document, next_check=until)
+        ended = self._traces.end(attempt, Classified(outcome=Outcome.SKIPPED, error=why))
+        return Fetched(attempt=ended, next_check=until)
 
-    def _request(self, document: Document) -> FetchRequest:
+    def _request(self, document: Document, *, is_conditional: bool) -> FetchRequest:
+        request = self._request_of(document.url, document.kind)
+        if document.baseline_hash is None or not is_conditional:
+            return request
+        return replace(request, etag=document.etag, last_modified=document.last_modified)
+
+    def _request_of(self, url: str, kind: AttemptKind) -> FetchRequest:
         fetch = self._ctx.spec.fetch
-        most = fetch.max_bytes if document.kind is AttemptKind.PAGE else MAX_LISTING_BYTES
+        most = fetch.max_bytes if kind is AttemptKind.PAGE else MAX_LISTING_BYTES
 
         async def allow_hop(target: str) -> HopRefusal | None:
             return await self._hop_refusal(target)
 
         return FetchRequest(
-            url=document.url,
+            url=url,
             headers=dict(fetch.headers),
-            etag=document.etag if document.baseline_hash else None,
-            last_modified=document.last_modified if document.baseline_hash else None,
             contact=self._contact,
             max_bytes=most,
             max_inflated=most,
@@ -168,12 +269,16 @@ class Visitor:
         )
 
     async def _hop_refusal(self, target: str) -> HopRefusal | None:
-        """Each hop is a request of its own: scope, robots and the host's rate decide on it again."""
+        """Each hop is a request of its own: opt-outs, scope, robots and the host's rate decide on it again."""
+        if (refused := opt_out_refusal(self._opt_out, target)) is not None:
+            return refused
         if not self._ctx.spec.in_scope(target):
             return HopRefusal(outcome=Outcome.REDIRECT, error=f"it leads out of the connector's hosts, to {target}")
         answer = await self._robots.decide(target, self._ctx.clock(), self._gap_s(None), contact=self._contact)
         if answer.fetch is not None:
-            self._on_the_way.append(self._robots_attempt(self._attempt(target, AttemptKind.ROBOTS, None), answer.fetch))
+            self._on_the_way.append(
+                self._traces.robots_attempt(self._traces.attempt(target, AttemptKind.ROBOTS, None), answer.fetch)
+            )
         if answer.too_long is not None:
             return HopRefusal(outcome=Outcome.SKIPPED, error=f"{target}: {answer.rule}")
         if not answer.allowed:
@@ -184,107 +289,38 @@ class Visitor:
             return HopRefusal(outcome=Outcome.SKIPPED, error=f"the host's rate leaves no slot for {target}")
         return None
 
-    def _begin(self, document: Document) -> Attempt:
-        return self._attempt(document.url, document.kind, document.id)
+    def _is_homepage(self, url: str) -> bool:
+        return url == self._ctx.spec.canonical(self._ctx.spec.homepage)
 
-    def _attempt(self, url: str, kind: AttemptKind, document: str | None) -> Attempt:
-        now = self._ctx.clock()
-        return Attempt(
-            id=new_attempt_id(),
-            connector=self._ctx.connector,
-            run_id=self._ctx.run_id,
-            window=self._ctx.window,
-            kind=kind,
-            url=url,
-            host=host_key(url),
-            outcome=Outcome.UNKNOWN,
-            started_at=now,
-            finished_at=now,
-            document_id=document,
-        )
-
-    def _end(self, attempt: Attempt, classified: Classified) -> Attempt:
-        return replace(attempt, outcome=classified.outcome, error=classified.error, finished_at=self._ctx.clock())
-
-    def _robots_attempt(self, page: Attempt, fetch: RobotsFetch) -> Fetched:
-        """The attempt on robots.txt that a decision caused."""
-        ok = fetch.snapshot.is_good
-        outcome = Outcome.FETCHED if ok else fetch.reply.outcome or Outcome.ROBOTS_UNREACHABLE
-        base = self._attempt(fetch.url, AttemptKind.ROBOTS, None)
-        facts = replace(base, outcome=outcome, error=fetch.reply.error, wait_ms=fetch.wait_ms)
-        attempt = replace(_with_reply(facts, fetch.reply), robots_hash=fetch.snapshot.hash, started_at=page.started_at)
-        return Fetched(attempt=attempt, robots=fetch.snapshot)
-
-    def _finished(self, document: Document, attempt: Attempt, reply: FetchReply) -> Fetched:
-        classified = classify(
+    def _classify(self, attempt: Attempt, reply: FetchReply, soft_404: PageSignature | None = None) -> Classified:
+        return classify(
             reply,
-            requested_domain=registrable_domain(host_of(document.url)),
+            requested_domain=registrable_domain(host_of(attempt.url)),
             final_domain=registrable_domain(host_of(reply.final_url)),
-            is_homepage=document.url == self._ctx.spec.canonical(self._ctx.spec.homepage),
-            kind=document.kind,
+            is_homepage=self._is_homepage(attempt.url),
+            soft_404=soft_404,
+            kind=attempt.kind,
         )
-        ended = _with_reply(self._end(attempt, classified), reply)
-        pause = _pause(ended, reply)
+
+    def _finished(self, document: Document, attempt: Attempt, reply: FetchReply, classified: Classified) -> Fetched:
+        terms = Terms()
+        if classified.outcome.is_success:
+            terms = terms_of(reply.headers, reply.body, reply.final_url)
+        if terms.is_reserved:
+            classified = Classified(outcome=Outcome.POLICY, error=RESERVED)
+        ended = with_reply(self._traces.end(attempt, classified), reply)
+        pause = pause_of(ended, reply)
         if classified.outcome is not Outcome.FETCHED:
-            return Fetched(attempt=_refresh(document, ended, reply), document=document, pause=pause)
-        return self._captured(document, ended, reply)
-
-    def _captured(self, document: Document, attempt: Attempt, reply: FetchReply) -> Fetched:
-        """A body, kept under the document that the redirects ended at; that URL is registered with it."""
-        landed = self._landed(document, reply)
-        owner = landed.document_id if landed is not None else document.id
-        body_hash = content_hash(reply.body)
-        content_type = reply.headers.get("content-type")
-        etag, last_modified = validators_of(reply.headers)
-        capture = Capture(
-            attempt_id=attempt.id,
-            connector=attempt.connector,
-            document_id=owner,
-            window=attempt.window,
-            run_id=attempt.run_id,
-            url=landed.url if landed is not None else document.url,
-            captured_at=attempt.finished_at,
-            content_hash=body_hash,
-            object_key=raw_key(attempt.connector, owner, body_hash, extension_for(content_type)),
-            content_type=content_type,
-            headers=dict(reply.headers),
-            redirect_chain=reply.chain,
-            final_url=reply.final_url,
-            body_bytes=len(reply.body),
-            etag=etag,
-            last_modified=last_modified,
-            robots_hash=attempt.robots_hash,
-            robots_rule=attempt.robots_rule,
+            return Fetched(attempt=refresh(document, ended, reply), document=document, pause=pause)
+        fetched = self._traces.captured(document, ended, reply)
+        assert fetched.capture is not None
+        is_claim = claims_change(document.lastmod, document.last_checked, document.last_fetched)
+        capture = replace(
+            fetched.capture,
+            tests=TESTS_LASTMOD if is_claim and fetched.capture.document_id == document.id else None,
+            not_kept="noarchive" if terms.noarchive else None,
         )
-        return Fetched(
-            attempt=replace(attempt, content_hash=body_hash),
-            document=document,
-            capture=capture,
-            body=reply.body,
-            links=(landed,) if landed is not None else (),
-        )
-
-    def _landed(self, document: Document, reply: FetchReply) -> DiscoveredUrl | None:
-        """The document that a redirect proved this URL to be; None where it ended at itself."""
-        if not reply.chain or document.kind is not AttemptKind.PAGE:
-            return None
-        url = self._ctx.spec.canonical(reply.final_url)
-        group = None if isinstance(url, RejectedUrl) else self._ctx.spec.group_for(url)
-        if isinstance(url, RejectedUrl) or url == document.url or group is None:
-            return None
-        return DiscoveredUrl(
-            connector=document.connector,
-            document_id=document_id(url),
-            url=url,
-            host=host_key(url),
-            via=Via.REDIRECT,
-            origin=document.url,
-            group=group.name,
-            page_type=group.page_type,
-            priority=group.priority,
-            min_level=group.min_level,
-            depth=document.depth,
-        )
+        return replace(fetched, capture=capture, pause=pause)
 
 
 def _held_by_robots(
@@ -300,38 +336,3 @@ def _held_by_robots(
         pause = HostPause(host=attempt.host, until=answer.unreachable_until, reason=answer.rule)
         return Classified(outcome=Outcome.ROBOTS_UNREACHABLE, error=answer.rule), pause, answer.unreachable_until
     return Classified(outcome=Outcome.ROBOTS, error=f"robots.txt: {answer.rule}"), None, None
-
-
-def _with_reply(attempt: Attempt, reply: FetchReply) -> Attempt:
-    return replace(
-        attempt,
-        status=reply.status,
-        redirect_chain=reply.chain,
-        final_url=reply.final_url,
-        wire_bytes=reply.wire_bytes,
-        body_bytes=len(reply.body),
-        ttfb_ms=reply.ttfb_ms,
-        total_ms=reply.total_ms,
-    )
-
-
-def _refresh(document: Document, attempt: Attempt, reply: FetchReply) -> Attempt:
-    """A 304 may carry newer validators; they replace the stored ones and the body stays."""
-    if attempt.outcome is not Outcome.NOT_MODIFIED:
-        return attempt
-    etag, last_modified = refreshed(document.etag, document.last_modified, reply.headers)
-    return replace(attempt, etag=etag, last_modified=last_modified)
-
-
-def _pause(attempt: Attempt, reply: FetchReply) -> HostPause | None:
-    """A host that says Retry-After, or 429 without it, waits; for every connector."""
-    headers: Mapping[str, str] = reply.headers
-    asked = retry_after(headers, attempt.finished_at)
-    if asked is None and attempt.outcome is not Outcome.RATE_LIMIT:
-        return None
-    until = attempt.finished_at + (asked or _RATE_LIMIT_PAUSE)
-    return HostPause(host=attempt.host, until=until, reason=f"status {attempt.status} asked to wait")
-
-
-_RATE_LIMIT_PAUSE = timedelta(minutes=1)
-"""Of a 429 that names no time: shorter would knock again at once, longer would punish a passing burst."""

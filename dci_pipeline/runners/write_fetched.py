@@ -1,9 +1,9 @@
 """Writes what fetching leaves behind: bodies to the archive first, then one transaction for all rows of a chunk."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dci_pipeline.model.ids import stable_id
@@ -29,11 +29,11 @@ Item = Fetched | DiscoveredUrl | Complete | DiscoveryEnd
 def write_fetched(ctx: RunContext, chunk: Sequence[Item]) -> None:
     """Attempts, captures, objects, robots snapshots, schedules and links of a chunk, once each by their keys."""
     fetched = [item for item in chunk if isinstance(item, Fetched)]
-    objects = _put_bodies(ctx, fetched)
+    bodies = _put_bodies(ctx, fetched)
     with ctx.stores.registry.transaction() as conn:
         if ctx.token is not None:
             runs.check_lease(conn, ctx.connector, ctx.token)
-        _write_ledger(ctx, conn, fetched, objects)
+        _write_ledger(ctx, conn, fetched, bodies)
         for item in fetched:
             _write_host(conn, item)
         _register(ctx, conn, [*(d for d in chunk if isinstance(d, DiscoveredUrl)), *_links(fetched)])
@@ -61,16 +61,38 @@ def _register(ctx: RunContext, conn: Conn, found: Sequence[DiscoveredUrl]) -> No
     documents.enforce_cap(conn, ctx.connector, ctx.run_id, ctx.spec.discovery.max_urls)
 
 
-def _put_bodies(ctx: RunContext, fetched: Sequence[Fetched]) -> list[dict[str, object]]:
-    """Puts each new body once, under the key of the first document that had it; gives the rows to insert."""
+@dataclass(frozen=True, slots=True)
+class _Bodies:
+    """A chunk's bodies by content hash, as the archive knew them before the chunk's transaction."""
+
+    items: Mapping[str, Fetched] = field(default_factory=dict)
+    """The first document that had each."""
+    rows: Sequence[dict[str, object]] = ()
+    doubtful: frozenset[str] = frozenset()
+    """Somebody is deleting their objects: they are put once the transaction has their rows."""
+    put: frozenset[str] = frozenset()
+
+
+def _put_bodies(ctx: RunContext, fetched: Sequence[Fetched]) -> _Bodies:
+    """Puts each new body once, under the key of the first document that had it."""
     bodies = {f.capture.content_hash: f for f in reversed(fetched) if f.capture is not None and f.body is not None}
     if not bodies:
-        return []
+        return _Bodies()
     with ctx.stores.registry.transaction() as conn:
-        known = attempts.stored_hashes(conn, bodies)
-    new = [bodies[h] for h in sorted(bodies.keys() - known)]
+        known, doubtful = attempts.stored_hashes(conn, bodies)
+    new = sorted(bodies.keys() - known - doubtful)
     with ThreadPoolExecutor(PUT_THREADS) as pool:
-        return list(pool.map(lambda item: _put(ctx, item), new))
+        rows = list(pool.map(lambda key: _put(ctx, bodies[key]), new))
+    rows += [_object_row(bodies[key], stored_bytes=0) for key in sorted(known | doubtful)]
+    return _Bodies(bodies, rows, frozenset(doubtful), frozenset(new))
+
+
+def _refer_to_objects(ctx: RunContext, conn: Conn, bodies: _Bodies) -> None:
+    """Rows of the bodies; what was deleted since it was looked for is put again while its row is locked."""
+    missing = attempts.insert_objects(conn, bodies.rows)
+    again = sorted((missing | bodies.doubtful) - bodies.put)
+    if again:
+        attempts.resize_objects(conn, [_put(ctx, bodies.items[key]) for key in again])
 
 
 def _put(ctx: RunContext, item: Fetched) -> dict[str, object]:
@@ -78,21 +100,24 @@ def _put(ctx: RunContext, item: Fetched) -> dict[str, object]:
     assert item.body is not None
     packed = compress_body(item.body)
     ctx.stores.archive.put(item.capture.object_key, packed)
+    return _object_row(item, stored_bytes=len(packed))
+
+
+def _object_row(item: Fetched, *, stored_bytes: int) -> dict[str, object]:
+    assert item.capture is not None
     return {
         "hash": item.capture.content_hash,
         "key": item.capture.object_key,
-        "body_bytes": len(item.body),
-        "stored_bytes": len(packed),
+        "body_bytes": item.capture.body_bytes,
+        "stored_bytes": stored_bytes,
         "created_at": item.capture.captured_at,
     }
 
 
-def _write_ledger(
-    ctx: RunContext, conn: Conn, fetched: Sequence[Fetched], objects: Sequence[dict[str, object]]
-) -> None:
+def _write_ledger(ctx: RunContext, conn: Conn, fetched: Sequence[Fetched], bodies: _Bodies) -> None:
     rows = [item.attempt for item in fetched]
     attempts.insert_attempts(conn, rows)
-    attempts.insert_objects(conn, objects)
+    _refer_to_objects(ctx, conn, bodies)
     captures = [item.capture for item in fetched if item.capture is not None]
     attempts.insert_captures(conn, captures, {a.id: a.kind for a in rows})
     outbox.enqueue(conn, "attempts", ctx.connector, [(a.id, a.window) for a in rows])
@@ -162,6 +187,7 @@ def _moved(ctx: RunContext, row: Document, item: Fetched) -> Document:
         schedule=planned.schedule,
         next_check=planned.next_check,
         last_run=ctx.run_id,
+        learned_level=item.learned_level or row.learned_level,
         last_checked=attempt.finished_at if attempt.outcome is not Outcome.SKIPPED else row.last_checked,
         last_fetched=attempt.finished_at if attempt.outcome is Outcome.FETCHED else row.last_fetched,
         etag=attempt.etag or row.etag if is_confirmed else row.etag,

@@ -55,6 +55,8 @@ class ExtractInput:
     """The YAML's block for the page type."""
     change: ChangeSpec = field(default_factory=ChangeSpec)
     x_robots_tag: tuple[str, ...] = ()
+    fingerprint: str | None = None
+    """Of the body under these rules, where the caller has it already; it costs as much as parsing."""
     captured_on: date | None = None
     """Day of the capture: no later day is believed as a publication date."""
 
@@ -83,7 +85,7 @@ def extract(document: ExtractInput) -> Extraction:
         document_id=document.document_id,
         content_hash=document.content_hash,
         extractor_version=extractor_version(document.extract, document.change),
-        fingerprint=fingerprint(document.body, document.content_type, rules),
+        fingerprint=document.fingerprint or fingerprint(document.body, document.content_type, rules),
         text_hash=projection_hash(reading.blocks),
         structured_hash=_structured_hash(reading.fields),
         charset=decoded.encoding if decoded is not None else None,

@@ -17,6 +17,8 @@ from dci_pipeline.stages.soft_404 import PageSignature, is_like, make_signature
 
 __all__ = ["Classified", "ReplyFacts", "classify", "retry_after"]
 
+LEADS_AWAY = "it leads away to"
+"""Begins the error of a redirect that was followed to another registrable domain; one that was not says otherwise."""
 _WITH_BODY = frozenset({200, 203})
 _NOTHING_WORTH = re.compile(rb"[\s\x00]*(?:\xef\xbb\xbf)?[\s\x00]*")
 
@@ -69,7 +71,7 @@ def classify(
     if reply.status is None:
         return Classified(outcome=Outcome.UNKNOWN, error="no status was received")
     if requested_domain and final_domain and requested_domain != final_domain:
-        return Classified(outcome=Outcome.REDIRECT, error=f"it leads away to {reply.final_url}")
+        return Classified(outcome=Outcome.REDIRECT, error=f"{LEADS_AWAY} {reply.final_url}")
     wall = bot_wall_of(reply.status, reply.headers, reply.body)
     if wall is not None:
         return Classified(outcome=Outcome.BOT_CHALLENGE, error=wall)

@@ -17,6 +17,11 @@ from dci_pipeline.parsing.structured import Found, Structured, as_line, find_pat
 MAX_ITEMS = 300
 """Values of one field, and items of one page, that are kept: longer lists are to be crawled, they are no facts."""
 
+MAX_HEADERS = 50
+"""Cells with the wanted header that are followed on one page."""
+MAX_LABEL_PIECES = 40
+"""Pieces of a cell's text that are read as a label: a cell with more is layout, and reading each costs the square."""
+
 CONFIDENCE = {
     "jsonpath": 1.0,
     "json_ld": 0.95,
@@ -143,8 +148,12 @@ def _from_table(sources: Sources, spec: FieldSpec, header: str, scope: html.Html
     if root is None:
         return
     wanted = _label(header)
+    headers = 0
     for cell in root.iter("th", "td", "dt"):
-        if _label(" ".join(element_lines(cell))) == wanted:
+        if _label("".join(islice(cell.itertext(), MAX_LABEL_PIECES))) == wanted:
+            headers += 1
+            if headers > MAX_HEADERS:
+                return
             for value in _dd_after(cell) if cell.tag == "dt" else _cells_of(cell):
                 yield from _element_texts(value, spec)
 

@@ -46,8 +46,8 @@ _RANDOM = (
 """Hex of 16 digits and more, UUIDs, long base64 with digits and both cases."""
 _EPOCH = r"1[0-9]{9}(?:\.\d+|\d{3}|\d{6})?"
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_SCRIPT = re.compile(r"(<(script|style)\b[^>]*>)(.*?)(</\2\s*>)", re.DOTALL | re.IGNORECASE)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_SCRIPT = re.compile(r"(<(script|style)\b[^>]*>)(.*?)(</\2\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _SCRIPT_EPOCH = re.compile(r"1(?<![\w.]1)[0-9]{9}(?:\.\d+|\d{3}|\d{6})?(?![\w.])")
 _RANDOM_VALUE = re.compile(rf"""=(?:"(?:{_RANDOM}|{_EPOCH})"|'(?:{_RANDOM}|{_EPOCH})')""")
 _QUERY_VALUE = re.compile(
@@ -58,8 +58,8 @@ _QUERY_VALUE = re.compile(
 """Random or epoch values of any query parameter, and shorter ones of those that are named for busting caches."""
 _ELEMENT_ID = re.compile(r"""(\s(?:id|for|aria-[a-z]+)=["'][\w:-]*?[-_:])(?=[0-9a-f]*\d)[0-9a-f]{6,}(?=["'])""")
 _RANDOM_STRING = re.compile(rf"""(?:"(?:{_RANDOM})"|'(?:{_RANDOM})')""")
-_VALUE_AFTER = re.compile(r"""[\w:.-]*["']?\s*[:=]\s*("[^"<>]{0,4000}"|'[^'<>]{0,4000}'|[^\s"'<>&;,]+)""")
-_FIELD_TAG = re.compile(r"<(?:meta|input)\b[^>]*>", re.IGNORECASE)
+_VALUE_AFTER = re.compile(r"""[\w:.-]{0,60}["']?\s*[:=]\s*("[^"<>]{0,4000}"|'[^'<>]{0,4000}'|[^\s"'<>&;,]+)""")
+_FIELD_TAG = re.compile(r"<(?:meta|input)\b[^>]{0,4000}>", re.IGNORECASE)
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _FIELD_VALUE = re.compile(r"""\s(?:content|value)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
 _TEXT_NODE = re.compile(r">([^<>]*)<")

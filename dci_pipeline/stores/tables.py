@@ -214,12 +214,22 @@ class ObjectRow(SQLModel, table=True):
     """One archived body. Existence is this row. Key: content hash."""
 
     __tablename__ = "objects"
+    __table_args__ = (
+        Index(
+            "objects_to_purge",
+            "deleted_at",
+            postgresql_where=text("deleted_at is not null and purged_at is null"),
+        ),
+    )
     hash: str = Field(sa_column=Column(Text, primary_key=True))
     key: str = Field(sa_column=_text())
     body_bytes: int = Field(sa_column=Column(BigInteger, nullable=False))
     stored_bytes: int = Field(sa_column=Column(BigInteger, nullable=False))
     created_at: datetime = Field(sa_column=_time(null=False))
     deleted_at: datetime | None = Field(sa_column=_time())
+    """Tombstone: nobody may rely on the bytes from here on."""
+    purged_at: datetime | None = Field(sa_column=_time())
+    """When they were gone from the archive."""
 
 
 class CaptureRow(SQLModel, table=True):
@@ -256,6 +266,10 @@ class CaptureRow(SQLModel, table=True):
     resolved_version: str | None = Field(sa_column=_text(null=True))
     """Extractor version whose values of this body are in the statements."""
     verdict: str | None = Field(sa_column=_text(null=True))
+    tests: str | None = Field(sa_column=_text(null=True))
+    """What this body's verdict will show of the host: `validators` after a 304, or the sitemap's `lastmod`."""
+    not_kept: str | None = Field(sa_column=_text(null=True))
+    """Why the bytes go once the verdict stands, such as `noarchive`; null: they are kept."""
 
 
 class ExtractionRow(SQLModel, table=True):
@@ -431,15 +445,47 @@ class SystemAlert(SQLModel, table=True):
 
 
 class Host(SQLModel, table=True):
-    """One host's rate, kept for all processes. Key: host:port."""
+    """What all processes know of one host: its rate, its pauses, what it has taught. Key: host:port."""
 
     __tablename__ = "hosts"
     host: str = Field(sa_column=Column(Text, primary_key=True))
     next_slot_at: datetime = Field(sa_column=_time(null=False))
     gap_s: float = Field(sa_column=Column(Double, nullable=False, server_default="0"))
+    """Seconds that the last slot was given: the largest of what is asked for and what its slowness asks for."""
     blocked_until: datetime | None = Field(sa_column=_time())
     blocked_reason: str | None = Field(sa_column=_text(null=True))
     robots_failures: int = Field(sa_column=_int())
+    asked_gap_s: float = Field(sa_column=Column(Double, nullable=False, server_default="0"))
+    """Largest gap that a connector or robots.txt asks for; it holds until `asked_until`, unless it is asked anew."""
+    asked_until: datetime | None = Field(sa_column=_time())
+    ttfb_ms: float | None = Field(sa_column=Column(Double))
+    """EMA of its times to first byte."""
+    breaker_failures: int = Field(sa_column=_int())
+    """Transport errors and blocks in a row."""
+    breaker_opens: int = Field(sa_column=_int())
+    """Times in a row that the breaker has opened; 0 while it is closed."""
+    breaker_until: datetime | None = Field(sa_column=_time())
+    """Open until then; after it one probe may leave."""
+    breaker_reason: str | None = Field(sa_column=_text(null=True))
+    probe_until: datetime | None = Field(sa_column=_time())
+    """A probe is on its way, and until then nothing else leaves."""
+    daily_budget: int | None = Field(sa_column=Column(Integer))
+    """Requests a UTC day; null: any number."""
+    spent_day: date | None = Field(sa_column=Column(Date))
+    spent: int = Field(sa_column=_int())
+    """Requests on `spent_day`."""
+    soft_404: Any = Field(sa_column=Column(JSONB))
+    """Title and shingles of its answer to a path that does not exist; null where that is a proper 404."""
+    soft_404_due: datetime | None = Field(sa_column=_time())
+    """When that is to be learned again; null: never learned."""
+    confirmations: int = Field(sa_column=_int())
+    """304 answers so far: every fiftieth is checked."""
+    validators_ignored_until: datetime | None = Field(sa_column=_time())
+    """One of its 304s was false: no validators are sent until then."""
+    validators_evidence: str | None = Field(sa_column=_text(null=True))
+    lastmod_lies: int = Field(sa_column=_int())
+    """Newer lastmods in a row behind which the page had not changed."""
+    lastmod_ignored_until: datetime | None = Field(sa_column=_time())
 
 
 class RobotsSnapshotRow(SQLModel, table=True):

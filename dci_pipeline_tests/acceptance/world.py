@@ -1,10 +1,10 @@
 """A small world for tests of rules: one loopback site, one connector, one database of its own, a clock that moves.
 
-    world.put("/halls/1", hall("Hall 1", 12))
-    world.crawl()                       # today
-    world.crawl(days=40)                # the same day's window, with the clock 40 days on
-    world.turn_into_past()              # everything written so far now belongs to yesterday's window
-    world.recompute(force=True)         # offline, over that window
+world.put("/halls/1", hall("Hall 1", 12))
+world.crawl()                       # today
+world.crawl(days=40)                # the same day's window, with the clock 40 days on
+world.turn_into_past()              # everything written so far now belongs to yesterday's window
+world.recompute(force=True)         # offline, over that window
 """
 
 import contextlib
@@ -96,6 +96,8 @@ def run_servers() -> Iterator[Servers]:
     postgres = EmbeddedPostgres(root / "postgres")
     url = postgres.acquire()
     with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute("alter system set fsync = off")  # nothing here outlives the tests
+        conn.execute("select pg_reload_conf()")
         conn.execute("create database world_template")
     schema.migrate(url.rpartition("/")[0] + "/world_template")
     yield Servers(postgres=url, root=root, template="world_template")

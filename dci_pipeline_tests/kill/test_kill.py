@@ -227,12 +227,14 @@ def _kill_and_compare(servers: Servers, undisturbed: dict[str, Any], kill_at: in
     case.run(kill_at=kill_at)
     assert case.run() == 0
     tables = case.tables()
-    differing = {
-        name: (rows - undisturbed["tables"][name], undisturbed["tables"][name] - rows)
+    differing = [
+        f"{name}: {sign} {row[:400]}"
         for name, rows in tables.items()
-        if rows != undisturbed["tables"][name]
-    }
-    assert differing == {}, (kill_at, stage, boundary)
+        for sign, found in (("+", rows - undisturbed["tables"][name]), ("-", undisturbed["tables"][name] - rows))
+        for row in sorted(found)[:3]
+    ]
+    if differing:
+        pytest.fail("\n".join([f"boundary {kill_at}, {stage}, {boundary}:", *differing]))
     assert len(case.site.asked) <= undisturbed["requests"] + IN_FLIGHT
     assert case.query("select * from outbox") == []
     attempts = case.query("select count(*) as n from attempts")[0]["n"]

@@ -1,4 +1,4 @@
-"""An installation of a test's own: a home with embedded stores, and the demo site on free ports as its only connector."""
+"""An installation of a test's own: a home with embedded stores, and the demo site on free ports as its connector."""
 
 import shutil
 import tempfile

@@ -91,8 +91,10 @@ def test_sigterm_finishes_what_is_in_flight_and_marks_the_run_aborted_and_cancel
 def test_a_connector_that_is_not_there_or_disabled_is_refused_before_any_run(
     demo_settings: Settings,
 ) -> None:
-    (demo_settings.config_dir / "off.yaml").write_text("id: off\nhomepage: https://off.example/\nenabled: false\n")
+    (demo_settings.config_dir / "dormant.yaml").write_text(
+        "id: dormant\nhomepage: https://dormant.example/\nenabled: false\n"
+    )
     with pytest.raises(UnknownThingError, match="there is no connector 'acme'; known are: demo"):
         launch_run(demo_settings, "acme", task=Task.FULL, options=RunOptions())
-    with pytest.raises(UserError, match="connector off is disabled; set `enabled: true` in its YAML"):
-        launch_run(demo_settings, "off", task=Task.FULL, options=RunOptions())
+    with pytest.raises(UserError, match="connector dormant is disabled; set `enabled: true` in its YAML"):
+        launch_run(demo_settings, "dormant", task=Task.FULL, options=RunOptions())

@@ -61,6 +61,8 @@ _CAPTURE_COLUMNS = {
     "robots_hash": "text",
     "robots_rule": "text",
     "verdict": "text",
+    "tests": "text",
+    "not_kept": "text",
 }
 
 
@@ -113,7 +115,8 @@ def insert_objects(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> set[str]:
         "stored_bytes": "bigint",
         "created_at": "timestamptz",
     }
-    revive = "(hash) do update set deleted_at = null, key = excluded.key where objects.deleted_at is not null"
+    revive = """(hash) do update set deleted_at = null, purged_at = null, key = excluded.key
+        where objects.deleted_at is not null"""
     ordered = sorted(rows, key=lambda r: str(r["hash"]))
     return {row["hash"] for row in insert_many(conn, "objects", columns, ordered, revive, returning="hash")}
 
@@ -126,6 +129,15 @@ def resize_objects(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
             where o.hash = r.hash"""),
         {"h": [row["hash"] for row in rows], "n": [row["stored_bytes"] for row in rows]},
     )
+
+
+def lose_objects(conn: Conn, hashes: Collection[str]) -> None:
+    """Tombstones bodies that the archive turned out not to have: the next fetch asks for the whole and puts anew."""
+    if hashes:
+        conn.execute(
+            "update objects set deleted_at = clock_timestamp() where hash = any(%s) and deleted_at is null",
+            (sorted(hashes),),
+        )
 
 
 def insert_captures(conn: Conn, captures: Sequence[Capture], kinds: Mapping[str, str]) -> None:
@@ -167,6 +179,8 @@ def as_capture(row: DictRow) -> Capture:
         robots_hash=row["robots_hash"],
         robots_rule=row["robots_rule"],
         verdict=Verdict(row["verdict"]) if row["verdict"] else None,
+        tests=row["tests"],
+        not_kept=row["not_kept"],
     )
 
 

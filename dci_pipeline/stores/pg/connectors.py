@@ -14,6 +14,12 @@ def yaml_hash_of(conn: Conn, connector: str) -> str | None:
     return row["yaml_hash"] if row else None
 
 
+def known_ids(conn: Conn) -> list[str]:
+    """Connectors that there are rows of, with a YAML or without."""
+    statement = "select id from connectors union select distinct connector from documents order by 1"
+    return [row["id"] for row in conn.execute(query(statement))]
+
+
 def upsert(conn: Conn, row: Mapping[str, Any]) -> None:
     """Writes a connector's row; health and times stay."""
     statement = """

@@ -104,8 +104,14 @@ _EXTRACTION_COLUMNS = {
 }
 
 
+_READ_AT_LAST = """(connector, document_id, content_hash, extractor_version) do update set
+    fingerprint = excluded.fingerprint, text_hash = excluded.text_hash, structured_hash = excluded.structured_hash,
+    title = excluded.title, problem = null, payload = excluded.payload, blocks_key = excluded.blocks_key
+  where extractions.problem is not null and excluded.problem is null"""
+
+
 def insert_extractions(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Extractions, once each by (connector, document, content, version)."""
+    """Extractions, once each by (connector, document, content, version); a failed one gives way to one that works."""
     cleaned = [
         {
             **row,
@@ -115,7 +121,7 @@ def insert_extractions(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
         }
         for row in rows
     ]
-    insert_many(conn, "extractions", _EXTRACTION_COLUMNS, cleaned)
+    insert_many(conn, "extractions", _EXTRACTION_COLUMNS, cleaned, _READ_AT_LAST)
 
 
 def point_captures(conn: Conn, pointers: Sequence[tuple[str, str, str]]) -> None:
@@ -162,7 +168,7 @@ def iter_to_resolve(
 
 
 # A removal has no body, so it comes from the attempts; both kinds come in one order, document by document. Beside each
-# stand the version and the trusted body before it.
+# stand the version and the trusted body before it, and how many answers in a row said by then that the page is gone.
 _TO_JUDGE = f"""
     with item as (
         select c.attempt_id as id, c.document_id, c.captured_at as at, c.window_day, c.url, c.content_hash,
@@ -181,8 +187,8 @@ _TO_JUDGE = f"""
           and (%(force)s or a.verdict is null))
     select i.*, v.id as v_id, v.kind as v_kind, p.extracted_hash as p_hash, p.payload as p_payload,
            p.text_hash as p_text_hash, p.structured_hash as p_structured_hash, p.fingerprint as p_fingerprint,
-           p.blocks_key as p_blocks_key, p.problem as p_problem, p.title as p_title,
-           d.removed_streak, d.listed_at, d.created_at, d.group_name
+           p.blocks_key as p_blocks_key, p.problem as p_problem, p.title as p_title, p.content_hash as p_body_hash,
+           r.removed_streak, d.listed_at, d.created_at, d.group_name
     from item i
     join documents d on d.connector = %(c)s and d.id = i.document_id
     left join lateral (
@@ -190,14 +196,22 @@ _TO_JUDGE = f"""
         where v.connector = %(c)s and v.document_id = i.document_id and (v.captured_at, v.first_capture) < (i.at, i.id)
         order by v.captured_at desc, v.first_capture desc limit 1) v on true
     left join lateral (
-        select q.extracted_hash, e.payload, e.text_hash, e.structured_hash, e.fingerprint, e.blocks_key, e.problem,
-               e.title
+        select q.extracted_hash, q.content_hash, e.payload, e.text_hash, e.structured_hash, e.fingerprint, e.blocks_key,
+               e.problem, e.title
         from captures q
         join extractions e on e.connector = q.connector and e.document_id = q.document_id
             and e.content_hash = q.extracted_hash and e.extractor_version = i.version
         where q.connector = %(c)s and q.document_id = i.document_id and (q.captured_at, q.attempt_id) < (i.at, i.id)
           and q.verdict in ('unchanged', 'markup_only', 'noise', 'changed')
         order by q.captured_at desc, q.attempt_id desc limit 1) p on true
+    left join lateral (
+        select count(*) as removed_streak from attempts g
+        where i.status is not null and g.connector = %(c)s and g.document_id = i.document_id and g.kind = 'page'
+          and g.outcome = 'PAGE_REMOVED' and (g.finished_at, g.id) <= (i.at, i.id) and not exists (
+            select 1 from attempts b
+            where b.connector = g.connector and b.document_id = g.document_id and b.kind = 'page'
+              and b.outcome not in ('PAGE_REMOVED', 'skipped', 'ROBOTS_UNREACHABLE')
+              and (b.finished_at, b.id) > (g.finished_at, g.id) and (b.finished_at, b.id) < (i.at, i.id))) r on true
     order by i.document_id, i.at, i.id"""  # noqa: S608
 
 
@@ -294,11 +308,11 @@ _CHANGE_COLUMNS = {
 }
 _REPLACE_CHANGE = """(id) do update set kind = excluded.kind, significance = excluded.significance,
     summary = excluded.summary, reasons = excluded.reasons, fields = excluded.fields,
-    from_version = excluded.from_version, confirmation = excluded.confirmation"""
+    from_version = excluded.from_version"""
 
 
 def insert_changes(conn: Conn, changes: Sequence[PageChange], run_id: str) -> None:
-    """Page changes by id; one that is recomputed replaces its row."""
+    """Page changes by id; one that is recomputed replaces its row, but not the confirmation that later fetches gave."""
     rows = [_change_values(change, run_id) for change in changes]
     insert_many(conn, "page_changes", _CHANGE_COLUMNS, rows, _REPLACE_CHANGE)
 
@@ -342,6 +356,44 @@ def confirm_changes(conn: Conn, connector: str, documents: Sequence[str], confir
               and v.document_id = p.document_id order by v.captured_at desc, v.first_capture desc limit 1)
         returning id, window_day"""
     rows = conn.execute(query(statement), {"c": connector, "d": list(documents), "f": confirmation})
+    return [(row["id"], row["window_day"]) for row in rows]
+
+
+# The newest version of each document, and the changes before it that it takes back: to the state from which they led,
+# within two trusted fetches (stages.verdict.confirmation). A 304 is one; a state is an extraction's two hashes.
+_UNSETTLE = """
+    with n as (
+        select distinct on (v.document_id) v.* from versions v
+        where v.connector = %(c)s and v.document_id = any(%(d)s)
+        order by v.document_id, v.captured_at desc, v.first_capture desc)
+    update page_changes p set confirmation = case when
+            f.kind = n.kind and (f.content_hash is not distinct from n.content_hash or exists (
+                select 1 from extractions a join extractions b using (connector, document_id, extractor_version)
+                where a.connector = n.connector and a.document_id = n.document_id and a.content_hash = f.content_hash
+                  and b.content_hash = n.content_hash
+                  and (a.text_hash, a.structured_hash) = (b.text_hash, b.structured_hash)))
+            and %(window)s >= (
+                select count(*) from captures k
+                where k.connector = n.connector and k.document_id = n.document_id
+                  and k.captured_at > t.captured_at and k.captured_at <= n.captured_at
+                  and k.verdict in ('unchanged', 'markup_only', 'noise', 'changed')) + (
+                select count(*) from attempts a
+                where a.connector = n.connector and a.document_id = n.document_id and a.kind = 'page'
+                  and a.finished_at > t.captured_at and a.finished_at <= n.captured_at
+                  and (a.outcome = 'not_modified' or a.verdict = 'removed'))
+        then 'unstable' when p.confirmation = 'pending' then 'confirmed' else p.confirmation end
+    from n, versions t, versions f
+    where p.connector = n.connector and p.document_id = n.document_id and p.confirmation <> 'unstable'
+      and t.id = p.to_version and f.id = p.from_version
+      and (t.captured_at, t.first_capture) < (n.captured_at, n.first_capture)
+    returning p.id, p.window_day"""
+
+
+def settle_changes(conn: Conn, connector: str, documents: Sequence[str], flip_window: int) -> list[tuple[str, date]]:
+    """These documents have a new version: what it takes back is unstable, what was pending besides is confirmed.
+
+    Gives the rows that it looked at, for analytics."""
+    rows = conn.execute(query(_UNSETTLE), {"c": connector, "d": list(documents), "window": flip_window})
     return [(row["id"], row["window_day"]) for row in rows]
 
 

@@ -210,14 +210,16 @@ _MOVE_ON = """
         quality = v.quality, failures = v.failures, failure_class = v.failure_class,
         removed_streak = v.removed_streak, checks = v.checks, changes = v.changes,
         etag = v.etag, last_modified = v.last_modified, baseline_hash = v.baseline_hash,
-        last_checked = v.last_checked, last_fetched = v.last_fetched, last_run = v.last_run
+        last_checked = v.last_checked, last_fetched = v.last_fetched, last_run = v.last_run,
+        learned_level = v.learned_level
     from unnest(%(id)s::text[], %(state)s::text[], %(next_check)s::timestamptz[], %(interval_s)s::float8[],
                 %(change_score)s::float8[], %(quality)s::float8[], %(failures)s::int[], %(failure_class)s::text[],
                 %(removed_streak)s::int[], %(checks)s::int[], %(changes)s::int[], %(etag)s::text[],
                 %(last_modified)s::text[], %(baseline_hash)s::text[], %(last_checked)s::timestamptz[],
-                %(last_fetched)s::timestamptz[], %(last_run)s::text[])
+                %(last_fetched)s::timestamptz[], %(last_run)s::text[], %(learned_level)s::int[])
          as v(id, state, next_check, interval_s, change_score, quality, failures, failure_class, removed_streak,
-              checks, changes, etag, last_modified, baseline_hash, last_checked, last_fetched, last_run)
+              checks, changes, etag, last_modified, baseline_hash, last_checked, last_fetched, last_run,
+              learned_level)
     where d.connector = %(connector)s and d.id = v.id"""
 
 
@@ -228,6 +230,15 @@ def move_on(conn: Conn, connector: str, documents: Sequence[Document]) -> None:
     rows = [_schedule_values(d) for d in documents]
     params: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     conn.execute(query(_MOVE_ON), {**params, "connector": connector})
+
+
+def forget_baselines(conn: Conn, connector: str, removed: Sequence[tuple[str, datetime]]) -> None:
+    """Pages that are gone since a time: should they come back as they were, they are to come whole, not as a 304."""
+    statement = """
+        update documents d set etag = null, last_modified = null, baseline_hash = null
+        from unnest(%s::text[], %s::timestamptz[]) as v(id, at)
+        where d.connector = %s and d.id = v.id and (d.last_fetched is null or d.last_fetched <= v.at)"""
+    conn.execute(query(statement), ([r[0] for r in removed], [r[1] for r in removed], connector))
 
 
 def _schedule_values(document: Document) -> dict[str, Any]:
@@ -250,6 +261,7 @@ def _schedule_values(document: Document) -> dict[str, Any]:
         "last_checked": document.last_checked,
         "last_fetched": document.last_fetched,
         "last_run": document.last_run,
+        "learned_level": document.learned_level,
     }
 
 

@@ -45,7 +45,9 @@ _DOCUMENTS = {
     "url": "d.id = any(%(ids)s)",
 }
 _REST: dict[str, dict[str, str]] = {
-    "connector": dict.fromkeys(("attempts", "page_changes", "entity_events", *CONNECTOR_TABLES), "connector = %(name)s"),
+    "connector": dict.fromkeys(
+        ("attempts", "page_changes", "entity_events", *CONNECTOR_TABLES), "connector = %(name)s"
+    ),
     "host": {
         "attempts": _HOST.format(column="host"),
         "reviews": _HOST.format(column="host"),
@@ -58,18 +60,21 @@ _REST: dict[str, dict[str, str]] = {
 
 _KEYS = "unnest(%(c)s::text[], %(d)s::text[]) as k(connector, document_id)"
 _OF_KEYS = "t.connector = k.connector and t.document_id = k.document_id"
+_EVENT_OF_KEYS = "e.id = t.entity_id and e.connector = k.connector and e.document_id = k.document_id"
 
-_TELL = """
+_TELL = """, told as (
     insert into outbox (table_name, row_id, connector, window_day)
     select '{table}', id, connector, window_day from gone
-    on conflict (table_name, row_id) do update set revision = nextval('revision_seq')"""
+    on conflict (table_name, row_id) do update set revision = nextval('revision_seq'))
+    select count(*) as n from gone"""
 # Analytics keeps a row a value of an event, `<event>:<property>`, so each is told of by that id.
-_TELL_EVENTS = """
+_TELL_EVENTS = """, told as (
     insert into outbox (table_name, row_id, connector, window_day)
     select 'entity_events', gone.id || ':' || p.name, gone.connector, gone.window_day from gone
     cross join lateral (select jsonb_object_keys(gone.delta) as name union all
                         select '' where gone.delta = '{}'::jsonb) p
-    on conflict (table_name, row_id) do update set revision = nextval('revision_seq')"""
+    on conflict (table_name, row_id) do update set revision = nextval('revision_seq'))
+    select count(*) as n from gone"""
 
 _REFERENCED = """
     exists (select 1 from captures c where c.content_hash = o.hash)
@@ -108,10 +113,9 @@ def forget_contents(conn: Conn, keys: Sequence[Key]) -> Counter[str]:
     params = {"c": [key[0] for key in keys], "d": [key[1] for key in keys]}
     hashes = _hashes(conn, params)
     gone: Counter[str] = Counter()
-    gone["entity_events"] = conn.execute(query(_events_gone("e.id = t.entity_id and e.connector = k.connector "
-        "and e.document_id = k.document_id", f"entities e, {_KEYS}")), params).rowcount  # fmt: skip
+    gone["entity_events"] = _number(conn, _events_gone(_EVENT_OF_KEYS, f"entities e, {_KEYS}"), params)
     for table in _TOLD:
-        gone[table] = conn.execute(query(_told_gone(table, _OF_KEYS, _KEYS)), params).rowcount
+        gone[table] = _number(conn, _told_gone(table, _OF_KEYS, _KEYS), params)
     for table in _DOCUMENT_TABLES:
         gone[table] = conn.execute(query(f"delete from {table} t using {_KEYS} where {_OF_KEYS}"), params).rowcount  # noqa: S608
     conn.execute(query(f"""
@@ -133,22 +137,23 @@ def forget_rest(conn: Conn, target: Target) -> Counter[str]:
     """Deletes what hangs on no document of the target: robots attempts, hosts, reviews, the connector itself."""
     params, gone = _params(target), Counter[str]()
     for table, where in _REST[target.kind].items():
-        gone[table] = conn.execute(query(_rest_gone(table, where)), params).rowcount
+        gone[table] = _forget_rows(conn, table, where, params)
     if target.kind == "connector":
         gone["connectors"] = conn.execute("delete from connectors where id = %(name)s", params).rowcount
     return gone
 
 
 def take_tombstoned(conn: Conn, limit: int) -> list[dict[str, Any]]:
-    """Objects whose bytes may be deleted, locked until the transaction ends: a writer of the same body waits."""
-    statement = """
-        select hash, key from objects where deleted_at is not null order by hash limit %s for update skip locked"""
+    """Tombstoned objects that nobody refers to, locked until the transaction ends: a writer of the same body waits."""
+    statement = f"""
+        select o.hash, o.key from objects o where o.deleted_at is not null and not ({_REFERENCED})
+        order by o.hash limit %s for update skip locked"""  # noqa: S608
     return conn.execute(query(statement), (limit,)).fetchall()
 
 
 def forget_objects(conn: Conn, hashes: Sequence[str]) -> None:
-    """Deletes the rows of objects whose bytes are gone."""
-    conn.execute("delete from objects where hash = any(%s) and deleted_at is not null", (list(hashes),))
+    """Deletes the rows of objects that were taken and whose bytes are gone."""
+    conn.execute("delete from objects where hash = any(%s)", (list(hashes),))
 
 
 def live_keys(conn: Conn, keys: Sequence[str]) -> set[str]:
@@ -200,10 +205,12 @@ def _events_gone(where: str, using: str = "") -> str:
     return f"with gone as (delete from entity_events t{source} where {where} returning {columns})" + _TELL_EVENTS  # noqa: S608
 
 
-def _rest_gone(table: str, where: str) -> str:
+def _forget_rows(conn: Conn, table: str, where: str, params: dict[str, Any]) -> int:
     if table == "entity_events":
-        return _events_gone(where)
-    return _told_gone(table, where) if table in _TOLD else f"delete from {table} where {where}"  # noqa: S608
+        return _number(conn, _events_gone(where), params)
+    if table in _TOLD:
+        return _number(conn, _told_gone(table, where), params)
+    return conn.execute(query(f"delete from {table} where {where}"), params).rowcount  # noqa: S608
 
 
 def _hashes(conn: Conn, params: dict[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """The host gate against a store with a clock of its own; sleeping moves that clock, nothing really waits."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -19,7 +19,7 @@ class Clocked:
         self.reserved: list[str] = []
         self.pause_during_sleep: tuple[str, float] | None = None
 
-    def reserve_slot(self, host: str, gap_s: float) -> SlotReply:
+    def reserve_slot(self, host: str, gap_s: float, ttfb_ms: Sequence[int] = ()) -> SlotReply:
         self.reserved.append(host)
         blocked = self.blocked_seconds(host)
         if blocked > 0:

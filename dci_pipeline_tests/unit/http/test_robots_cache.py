@@ -1,7 +1,7 @@
 """robots.txt by status (RFC 9309 §2.3.1), cached, asked once, with the last good copy."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -34,7 +34,7 @@ class Store:
         found = [s for s in self.saved if s.origin == origin and (s.is_good or not good_only)]
         return max(found, key=lambda s: s.fetched_at, default=None)
 
-    def reserve_slot(self, host: str, gap_s: float) -> SlotReply:
+    def reserve_slot(self, host: str, gap_s: float, ttfb_ms: Sequence[int] = ()) -> SlotReply:
         self.slots.append(host)
         return self.reply
 

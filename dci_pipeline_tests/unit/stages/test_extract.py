@@ -1,6 +1,7 @@
 """One body to its text, fields and hashes, for every kind of body and source of a field."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -275,3 +276,17 @@ def test_the_version_moves_with_the_rules_and_not_with_significance() -> None:
     assert plain != extractor_version(spec, ChangeSpec(ignore=(".ad",)))
     assert plain != extractor_version(None, ChangeSpec())
     assert run(PAGE, spec).extractor_version == plain
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param("<table><tr>" + "<th>Tier" * 5_000 + "<tr><td>x", id="endless-headers"),
+        pytest.param("<table><tr><td>a" * 1_500, id="nested-tables"),
+        pytest.param("<dl>" + "<dt>Tier" * 5_000, id="terms-without-values"),
+    ],
+)
+def test_hostile_tables_cost_seconds_at_most(page: str) -> None:
+    started = time.perf_counter()
+    run(page, facility({"tier": {"table": "Tier", "all": True}}))
+    assert time.perf_counter() - started < 10

@@ -232,3 +232,10 @@ def test_a_large_page_takes_less_time_than_reading_it() -> None:
     started = time.perf_counter()
     fingerprint(body, "text/html")
     assert time.perf_counter() - started < 1.5
+
+
+@pytest.mark.parametrize("page", ["<!-- " * 30_000, "<script>" * 20_000, "<meta name=csrf-" * 10_000, "<" * 100_000])
+def test_markup_that_never_closes_costs_no_square(page: str) -> None:
+    started = time.perf_counter()
+    html_print(page)
+    assert time.perf_counter() - started < 5

@@ -1,0 +1,112 @@
+"""The free rungs of one visit: what the direct rung gave, rendered by the browser where the page needs it.
+
+The browser gets the document that the direct rung fetched, so climbing costs no second request for it; and an answer
+"not modified" costs no browser. A document's validators speak for its rendered page only where the scripts brought no
+data from elsewhere: else they are not kept, and the page is rendered at every check.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dci_pipeline.http.browser import BrowserRung, BrowserUnavailable, Rendered, Visit
+from dci_pipeline.http.direct import DirectFetcher, make_user_agent
+from dci_pipeline.http.messages import FetchReply
+from dci_pipeline.model.records import Document
+from dci_pipeline.model.states import AttemptKind, Outcome
+from dci_pipeline.parsing.media import MediaKind, media_kind
+from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.page_loader import Door, KeptScripts, PageLoader
+from dci_pipeline.stages.rungs import BROWSER, Standing, learned_level, wants_browser
+from dci_pipeline.stages.shell import read_shell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climbed:
+    """The answer that counts, and how far up it came from."""
+
+    reply: FetchReply
+    level: int = 1
+    learned_level: int = 1
+    """Where the next check begins."""
+    note: str | None = None
+    """One line for the ledger: what the page went without, or why it stayed on its rung."""
+    until: datetime | None = None
+    """When to come again, of a page that is left due."""
+
+
+class Ladder:
+    """One a run of a connector."""
+
+    def __init__(self, ctx: RunContext, fetcher: DirectFetcher, browser: BrowserRung, contact: str | None) -> None:
+        self._ctx, self._fetcher, self._browser, self._contact = ctx, fetcher, browser, contact
+        self._scripts = KeptScripts()
+
+    def standing(self, document: Document) -> Standing:
+        """What is known of a document before it is asked for."""
+        is_page = document.kind is AttemptKind.PAGE
+        return Standing(
+            min_level=document.min_level,
+            learned_level=document.learned_level,
+            checks=document.schedule.checks,
+            max_level=self._ctx.spec.fetch.max_level if is_page else 1,
+        )
+
+    async def climb(self, document: Document, reply: FetchReply, door: Door) -> Climbed:
+        """The page behind the direct rung's good answer, rendered where it is a script shell or its group wants it."""
+        standing = self.standing(document)
+        content_type = reply.headers.get("content-type")
+        if standing.max_level < BROWSER or media_kind(content_type, reply.body) is not MediaKind.HTML:
+            return Climbed(reply=reply)
+        shell = read_shell(reply.body, content_type, url=reply.final_url).shell
+        if not wants_browser(standing, shell):
+            return Climbed(reply=reply)
+        return await self._render(standing, shell, reply, door)
+
+    async def _render(self, standing: Standing, shell: str | None, reply: FetchReply, door: Door) -> Climbed:
+        loader = PageLoader(self._ctx, self._fetcher, door, self._scripts, self._contact)
+        try:
+            rendered = await self._browser.render(self._visit(reply, loader))
+        except BrowserUnavailable as exc:
+            return _without_browser(standing, reply, str(exc))
+        if loader.held is not None and loader.held.refusal is not None:
+            error = f"not rendered: {loader.held.refusal.error}"
+            held = replace(rendered.reply, outcome=Outcome.SKIPPED, error=error, body=b"")
+            return Climbed(reply=held, level=BROWSER, learned_level=standing.learned_level, until=loader.held.until)
+        if rendered.reply.outcome is not None:
+            return Climbed(reply=rendered.reply, level=BROWSER, learned_level=standing.learned_level)
+        level = learned_level(standing, shell=shell, has_more=_has_more(rendered.reply, reply))
+        return Climbed(reply=_with_own_validators(rendered), level=BROWSER, learned_level=level, note=loader.missing)
+
+    def _visit(self, reply: FetchReply, loader: PageLoader) -> Visit:
+        settings = self._ctx.settings
+        return Visit(
+            document=reply,
+            loader=loader,
+            in_scope=self._ctx.spec.in_scope,
+            user_agent=make_user_agent(settings.user_agent, self._contact or settings.contact),
+            max_bytes=self._ctx.spec.fetch.max_bytes,
+        )
+
+
+def _without_browser(standing: Standing, reply: FetchReply, why: str) -> Climbed:
+    """A page that was never rendered stays what the server sent; one that was must not be taken for its shell."""
+    if standing.learned_level >= BROWSER:
+        failed = replace(reply, outcome=Outcome.UNKNOWN, error=f"the page needs its scripts run, but {why}", body=b"")
+        return Climbed(reply=failed, learned_level=standing.learned_level)
+    return Climbed(reply=_without_validators(reply), note=f"stayed at level 1: {why}")
+
+
+def _has_more(rendered: FetchReply, sent: FetchReply) -> bool:
+    """Whether there is more to read than the server sent."""
+    now, before = (read_shell(r.body, r.headers.get("content-type"), url=r.final_url) for r in (rendered, sent))
+    return now.characters > before.characters
+
+
+def _with_own_validators(rendered: Rendered) -> FetchReply:
+    return _without_validators(rendered.reply) if rendered.has_data else rendered.reply
+
+
+def _without_validators(reply: FetchReply) -> FetchReply:
+    """A page that is to be asked for whole next time."""
+    kept = {name: value for name, value in reply.headers.items() if name not in ("etag", "last-modified")}
+    return replace(reply, headers=kept)

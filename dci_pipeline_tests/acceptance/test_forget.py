@@ -1,0 +1,189 @@
+"""Forgetting: everything of a connector, a host or a URL goes, what another document needs stays, a kill loses nothing."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from dci_pipeline.runners.drain import drain
+from dci_pipeline.stores.pg import forget as pg
+from dci_pipeline.stores.pg.forget import Target
+from dci_pipeline.stores.tables import SQLModel
+from dci_pipeline.upkeep import forget as forgetting
+from dci_pipeline.upkeep.forget import count, forget, target_of
+from dci_pipeline_tests.acceptance.world import World, hall
+
+TABLES = (
+    "connectors", "sources", "connector_state", "documents", "discoveries", "attempts", "captures", "extractions",
+    "versions", "page_changes", "entities", "statements", "mentions", "entity_events", "reviews", "connector_runs",
+    "objects", "hosts", "robots_snapshots",
+)  # fmt: skip
+SHARED = hall("Twins", 7)
+
+
+@pytest.fixture
+def crawled(world: World) -> World:
+    """Five halls, two with one body, crawled twice with a change between."""
+    for number in range(3):
+        world.put(f"/halls/{number}", hall(f"Hall {number}", 10 + number))
+    world.put("/halls/twin-a", SHARED)
+    world.put("/halls/twin-b", SHARED)
+    world.crawl()
+    world.put("/halls/1", hall("Hall 1", 99))
+    world.crawl(days=40)
+    return world
+
+
+def _rows(world: World) -> dict[str, int]:
+    return {table: world.value(f"select count(*) from {table}") for table in TABLES}
+
+
+def _keys(world: World) -> list[str]:
+    return sorted(world.stores.archive.iter_keys("raw"))
+
+
+def _everything() -> Target:
+    return Target(kind="connector", name="halls")
+
+
+def _url(world: World, path: str) -> Target:
+    return target_of(f"{world.base}{path}", [world.spec], [])
+
+
+def test_a_forgotten_connector_leaves_no_row_no_byte_and_no_analytics(crawled: World) -> None:
+    assert len(crawled.stores.analytics.current("crawl_log")) > 0
+    assert len(crawled.stores.analytics.current("entity_changes")) > 0
+    forget(crawled.stores.registry, crawled.stores.archive, _everything())
+    drain(crawled.stores)
+    assert _rows(crawled) == dict.fromkeys(TABLES, 0)
+    assert _keys(crawled) == []
+    for table in ("crawl_log", "page_changes", "entity_changes"):
+        assert crawled.stores.analytics.current(table) == []
+
+
+def test_the_dry_count_is_what_goes(crawled: World) -> None:
+    counted = count(crawled.stores.registry, _everything())
+    before = _rows(crawled)
+    gone = forget(crawled.stores.registry, crawled.stores.archive, _everything())
+    assert counted["documents"] == before["documents"] == gone["documents"]
+    for table in ("attempts", "captures", "statements", "entity_events", "page_changes", "objects", "extractions"):
+        assert counted[table] == gone[table] > 0, table
+
+
+def test_a_dry_count_changes_nothing(crawled: World) -> None:
+    before, keys = _rows(crawled), _keys(crawled)
+    count(crawled.stores.registry, _everything())
+    assert (_rows(crawled), _keys(crawled)) == (before, keys)
+
+
+def test_forgetting_twice_is_forgetting_once(crawled: World) -> None:
+    forget(crawled.stores.registry, crawled.stores.archive, _everything())
+    assert forget(crawled.stores.registry, crawled.stores.archive, _everything()) == Counter()
+
+
+def test_a_forgotten_url_takes_its_own_rows_and_bytes_only(crawled: World) -> None:
+    before = set(_keys(crawled))
+    folder = f"raw/halls/{crawled.document('/halls/1')['id']}/"
+    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, "/halls/1"))
+    assert before - set(_keys(crawled)) == {key for key in before if key.startswith(folder)}
+    assert crawled.rows("select 1 from attempts where url = %s", f"{crawled.base}/halls/1") == []
+    assert crawled.column("select name from entities order by name") == ["Hall 0", "Hall 2", "Twins", "Twins"]
+    assert crawled.value("select count(*) from hosts") == 1
+
+
+def test_bytes_that_another_document_needs_stay(crawled: World) -> None:
+    keeper = crawled.value("select key from objects o join captures c on c.content_hash = o.hash where c.url = %s",
+                           f"{crawled.base}/halls/twin-b")  # fmt: skip
+    owner = keeper.split("/")[2]
+    twins = {crawled.document(f"/halls/twin-{x}")["id"]: f"/halls/twin-{x}" for x in "ab"}
+    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, twins[owner]))
+    assert crawled.stores.archive.exists(keeper)
+    other = next(path for key, path in twins.items() if key != owner)
+    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, other))
+    assert not crawled.stores.archive.exists(keeper)
+
+
+def test_a_forgotten_host_takes_its_robots_and_its_rate(crawled: World) -> None:
+    target = target_of(f"127.0.0.1:{crawled.site.port}", [crawled.spec], [])
+    assert target.kind == "host"
+    forget(crawled.stores.registry, crawled.stores.archive, target)
+    left = {table: n for table, n in _rows(crawled).items() if n}
+    assert set(left) == {"connectors", "sources", "connector_state", "connector_runs"}
+    assert _keys(crawled) == []
+
+
+def test_a_forgotten_page_that_comes_again_is_archived_again(crawled: World) -> None:
+    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, "/halls/1"))
+    crawled.crawl(days=80)
+    key = crawled.value("select o.key from objects o join captures c on c.content_hash = o.hash where c.url = %s",
+                        f"{crawled.base}/halls/1")  # fmt: skip
+    assert crawled.stores.archive.exists(key)
+
+
+STEPS = ("forget_contents", "take_tombstoned", "forget_objects", "live_keys", "forget_documents", "forget_rest")
+
+
+@pytest.fixture(params=STEPS)
+def broken_step(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """One step that ends the process, as far as the database sees it, after its statements and before their commit."""
+    original = getattr(pg, request.param)
+
+    def step(*args: object) -> object:
+        original(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pg, request.param, step)
+    yield request.param
+    monkeypatch.undo()
+
+
+def test_killed_in_any_step_and_called_again_it_is_whole(
+    crawled: World, broken_step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        forget(crawled.stores.registry, crawled.stores.archive, _everything())
+    monkeypatch.undo()
+    forget(crawled.stores.registry, crawled.stores.archive, _everything())
+    drain(crawled.stores)
+    assert _rows(crawled) == dict.fromkeys(TABLES, 0)
+    assert _keys(crawled) == []
+
+
+def test_a_body_that_is_fetched_while_its_object_is_deleted_is_kept(
+    crawled: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between tombstone and deletion a run meets the same bytes under another URL."""
+    original = forgetting.delete_tombstoned
+
+    def fetch_meanwhile(*args: object) -> int:
+        monkeypatch.setattr(forgetting, "delete_tombstoned", original)
+        crawled.put("/halls/moved", hall("Hall 2", 12))
+        crawled.crawl(days=80)
+        return original(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(forgetting, "delete_tombstoned", fetch_meanwhile)
+    del crawled.pages["/halls/2"]
+    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, "/halls/2"))
+    key = crawled.value("select o.key from objects o join captures c on c.content_hash = o.hash where c.url = %s",
+                        f"{crawled.base}/halls/moved")  # fmt: skip
+    assert crawled.stores.archive.exists(key)
+
+
+def test_every_table_with_a_connector_is_forgotten() -> None:
+    found = {t.name for t in SQLModel.metadata.tables.values() if "connector" in t.columns}
+    handled = {*pg._DOCUMENT_TABLES, *pg._TOLD, *pg.CONNECTOR_TABLES, "documents", "entity_events"}
+    assert found - handled == {"leases", "outbox"}, "a new table with a connector column is not forgotten"
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        ("halls", "connector"),
+        ("old_one", "connector"),
+        ("example.org", "host"),
+        ("Example.org:8443", "host"),
+        ("https://example.org/a", "url"),
+    ],
+)
+def test_a_word_names_a_connector_a_url_or_a_host(world: World, what: str, kind: str) -> None:
+    assert target_of(what, [world.spec], ["old_one"]).kind == kind

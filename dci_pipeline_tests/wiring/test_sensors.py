@@ -1,0 +1,202 @@
+"""What the sensors ask for and write down, ticked by hand against a real registry."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.test_utils import create_run_for_test
+
+from dci_pipeline.connectors.spec import ConnectorSpec
+from dci_pipeline.defs import sensors
+from dci_pipeline.defs.build import definitions_of
+from dci_pipeline.defs.resources import Pipeline
+from dci_pipeline.defs.schedules import make_heartbeat
+from dci_pipeline.errors import ConnectorFileError, StoreUnavailable
+from dci_pipeline.model.states import Task
+from dci_pipeline.scheduling.due import ConnectorDue, RunRequestPlan
+from dci_pipeline.settings import Settings
+from dci_pipeline.stores.pg import runs
+
+SPECS = [
+    ConnectorSpec.model_validate({"id": name, "homepage": f"https://{name}.example/"}) for name in ("acme", "boreal")
+]
+TODAY = date(2026, 11, 2)
+
+
+@pytest.fixture
+def pipeline(demo_settings: Settings) -> Iterator[Pipeline]:
+    """Two connectors on an embedded registry."""
+    found = Pipeline(demo_settings, SPECS)
+    yield found
+    with found.stores.registry.transaction() as conn:
+        conn.execute("truncate leases, connector_runs, system_alerts")
+    found.close()
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+def tick(pipeline: Pipeline, instance: dg.DagsterInstance, problems: Sequence[ConnectorFileError] = ()) -> Any:
+    repository = definitions_of(pipeline.settings, SPECS, pipeline, problems).get_repository_def()
+    sensor = next(sensor for sensor in repository.sensor_defs if sensor.name == "due_work")
+    return sensor.evaluate_tick(dg.build_sensor_context(instance=instance, repository_def=repository))
+
+
+@pytest.mark.parametrize(
+    ("plan", "job", "keys"),
+    [
+        (
+            RunRequestPlan(task=Task.CRAWL, window=TODAY, connectors=("acme",)),
+            "acme",
+            ["acme/raw_archive", "acme/extractions", "acme/entities", "acme/page_changes"],
+        ),
+        (
+            RunRequestPlan(task=Task.REPROCESS, window=TODAY, connectors=("acme", "boreal")),
+            "short_work__many_connectors",
+            [
+                "acme/extractions",
+                "acme/entities",
+                "acme/page_changes",
+                "boreal/extractions",
+                "boreal/entities",
+                "boreal/page_changes",
+            ],
+        ),
+    ],
+    ids=["one connector by its job", "several in one run"],
+)
+def test_a_plan_becomes_a_run_over_its_tasks_assets(plan: RunRequestPlan, job: str, keys: list[str]) -> None:
+    request = sensors.request_of(plan)
+    assert (request.job_name, request.partition_key, request.run_key) == (job, "2026-11-02", None)
+    assert [key.to_user_string() for key in request.asset_selection or ()] == keys
+
+
+def test_a_connector_that_was_never_discovered_is_asked_for_in_full_today(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    data = tick(pipeline, instance)
+    today = pipeline.stores.registry.now().date().isoformat()
+    assert {(r.job_name, r.partition_key, len(r.asset_selection)) for r in data.run_requests} == {
+        ("acme", today, 5),
+        ("boreal", today, 5),
+    }
+    assert datetime.fromisoformat(data.cursor).tzinfo is not None
+    assert len(data.cursor) < 40
+
+
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED])
+def test_a_connector_that_waits_or_runs_is_not_asked_for_again(
+    status: dg.DagsterRunStatus, pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    create_run_for_test(instance, job_name="acme", status=status)
+    create_run_for_test(instance, job_name="boreal", status=dg.DagsterRunStatus.SUCCESS)
+    assert [request.job_name for request in tick(pipeline, instance).run_requests] == ["boreal"]
+
+
+def test_nothing_due_is_said(pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensors, "due_rows", lambda *_: [ConnectorDue(connector="acme")])
+    data = tick(pipeline, instance)
+    assert data.run_requests == []
+    assert data.skip_message == "nothing is due"
+
+
+def test_a_registry_that_is_down_is_a_skipped_tick_with_its_sentence(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object) -> None:
+        raise StoreUnavailable("Postgres", "db:5432", "connection refused")
+
+    monkeypatch.setattr(sensors, "due_rows", down)
+    assert tick(pipeline, instance).skip_message == (
+        "Postgres at db:5432 does not answer (connection refused); `dci doctor` says what to do"
+    )
+
+
+def test_a_run_whose_lease_ran_out_is_aborted_here_and_failed_in_dagster(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    dead = create_run_for_test(instance, job_name="acme", status=dg.DagsterRunStatus.STARTED)
+    hold(pipeline, "acme", dead.run_id)
+    assert sensors.abort_dead_runs(pipeline, instance) == [], "a lease that holds is left alone"
+    with pipeline.stores.registry.transaction() as conn:
+        conn.execute("update leases set expires_at = clock_timestamp() - interval '1 second'")
+    assert sensors.abort_dead_runs(pipeline, instance) == [dead.run_id]
+    found = instance.get_run_by_id(dead.run_id)
+    assert found is not None
+    assert found.status is dg.DagsterRunStatus.FAILURE
+    with pipeline.stores.registry.transaction() as conn:
+        row = conn.execute("select status, error from connector_runs").fetchone()
+    assert row == {
+        "status": "aborted",
+        "error": "the process of this run is gone: its lease on connector acme ran out",
+    }
+    assert sensors.abort_dead_runs(pipeline, instance) == [], "once is enough"
+
+
+def hold(pipeline: Pipeline, connector: str, run_id: str) -> None:
+    with pipeline.stores.registry.transaction() as conn:
+        runs.open_run(conn, run_id=run_id, connector=connector, task="full", windows=[TODAY])
+        runs.acquire_lease(conn, connector=connector, run_id=run_id, host="h", process="p", dead=[])
+
+
+def alerts(pipeline: Pipeline) -> list[dict[str, Any]]:
+    with pipeline.stores.registry.transaction() as conn:
+        return conn.execute("select kind, subject, severity, message from system_alerts order by subject").fetchall()
+
+
+def test_a_failed_run_opens_one_alert_a_connector_with_the_reason(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    @dg.op
+    def breaks() -> None:
+        raise dg.Failure("the lease on connector acme was lost")
+
+    @dg.job(name="acme")
+    def acme() -> None:
+        breaks()
+
+    result = acme.execute_in_process(instance=instance, raise_on_error=False)
+    event = next(event for event in result.all_events if event.is_job_failure)
+    context = dg.build_run_status_sensor_context("failed_runs", event, instance, result.dagster_run)
+    repository = definitions_of(pipeline.settings, SPECS, pipeline).get_repository_def()
+    sensor = next(sensor for sensor in repository.sensor_defs if sensor.name == "failed_runs")
+    for _ in range(2):
+        sensor(context.for_run_failure())
+    assert alerts(pipeline) == [
+        {
+            "kind": "run_failed",
+            "subject": "acme",
+            "severity": "error",
+            "message": f"run {result.run_id} failed: the lease on connector acme was lost",
+        }
+    ]
+
+
+def test_a_broken_file_opens_an_alert(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    problem = ConnectorFileError("connectors/broken.yaml", 3, "every", "is 'soon', expected a duration such as 6h")
+    tick(pipeline, instance, [problem])
+    assert [(alert["kind"], alert["subject"], alert["message"]) for alert in alerts(pipeline)] == [
+        ("connector_file", "broken", "connectors/broken.yaml:3: every is 'soon', expected a duration such as 6h")
+    ]
+
+
+def test_the_heartbeat_asks_for_yesterday_where_it_is_missing(pipeline: Pipeline, tmp_path: Path) -> None:
+    instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    instance.report_runless_asset_event(dg.AssetMaterialization(["acme", "page_changes"], partition="2026-11-01"))
+    at = datetime(2026, 11, 2, 0, 40, tzinfo=UTC)
+    assert heartbeat(pipeline, instance, at) == [("2026-11-01", {"boreal"})]
+    assert heartbeat(pipeline, instance, at + timedelta(days=1)) == [("2026-11-02", {"acme", "boreal"})]
+
+
+def heartbeat(pipeline: Pipeline, instance: dg.DagsterInstance, at: datetime) -> list[tuple[str | None, set[str]]]:
+    """Partition and connectors of each run that is asked for."""
+    repository = definitions_of(pipeline.settings, SPECS, pipeline).get_repository_def()
+    context = dg.build_schedule_context(instance=instance, scheduled_execution_time=at, repository_def=repository)
+    requests = make_heartbeat(pipeline).evaluate_tick(context).run_requests or []
+    return [(r.partition_key, {key.path[0] for key in r.asset_selection or ()}) for r in requests]
