@@ -108,7 +108,7 @@ def main() -> None:
 
 def _usage_sentence(exc: click.ClickException) -> str:
     command = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "dci"
-    message = exc.format_message().rstrip(".")
+    message = exc.format_message().rstrip(".?").replace(". Did you mean", ", did you mean")
     return f"{message[:1].lower()}{message[1:]}; `{command} --help` shows the words that fit"
 
 

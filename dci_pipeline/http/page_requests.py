@@ -62,9 +62,9 @@ class Treatment(StrEnum):
     REFUSE = "refuse"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PageRequest:
-    """One request that the page in the browser wants to make."""
+    """One request that the page in the browser wants to make; equal to none but itself."""
 
     url: str
     method: str

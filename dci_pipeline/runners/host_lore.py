@@ -43,6 +43,7 @@ class HostLore:
     def __init__(self, ports: FetchPorts, ask: Ask) -> None:
         self._ports, self._ask = ports, ask
         self._known: dict[str, _Known] = {}
+        self._reads: dict[str, asyncio.Lock] = {}
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def sends_validators(self, host: str, now: datetime) -> bool:
@@ -65,11 +66,12 @@ class HostLore:
         return is_check_due(known.confirmations)
 
     async def _of(self, host: str) -> _Known:
+        """Read in turn, so that those who ask for a host together go on in their order."""
         if host not in self._known:
-            facts = await asyncio.to_thread(self._ports.facts, host)
-            self._known.setdefault(
-                host, _Known(facts=facts, soft_404=_signature(facts), confirmations=facts.confirmations)
-            )
+            async with self._reads.setdefault(host, asyncio.Lock()):
+                if host not in self._known:
+                    facts = await asyncio.to_thread(self._ports.facts, host)
+                    self._known[host] = _Known(facts, _signature(facts), facts.confirmations)
         return self._known[host]
 
     async def _learn(self, known: _Known, url: str, now: datetime) -> None:

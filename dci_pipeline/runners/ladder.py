@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dci_pipeline.http.browser import BrowserRung, BrowserUnavailable, Rendered, Visit
-from dci_pipeline.http.direct import DirectFetcher, make_user_agent
+from dci_pipeline.http.direct import make_user_agent
 from dci_pipeline.http.messages import FetchReply
-from dci_pipeline.model.records import Document
+from dci_pipeline.model.records import Document, Fetched
 from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.runners.context import RunContext
-from dci_pipeline.runners.page_loader import Door, KeptScripts, PageLoader
+from dci_pipeline.runners.page_loader import KeptScripts, PageLoader, Ways
 from dci_pipeline.stages.rungs import BROWSER, Standing, learned_level, wants_browser
 from dci_pipeline.stages.shell import read_shell
 
@@ -26,8 +26,8 @@ class Climbed:
 
     reply: FetchReply
     level: int = 1
-    learned_level: int = 1
-    """Where the next check begins."""
+    learned_level: int | None = None
+    """Where the next check begins; None: where this one did."""
     note: str | None = None
     """One line for the ledger: what the page went without, or why it stayed on its rung."""
     until: datetime | None = None
@@ -37,8 +37,8 @@ class Climbed:
 class Ladder:
     """One a run of a connector."""
 
-    def __init__(self, ctx: RunContext, fetcher: DirectFetcher, browser: BrowserRung, contact: str | None) -> None:
-        self._ctx, self._fetcher, self._browser, self._contact = ctx, fetcher, browser, contact
+    def __init__(self, ctx: RunContext, browser: BrowserRung, ways: Ways) -> None:
+        self._ctx, self._browser, self._ways = ctx, browser, ways
         self._scripts = KeptScripts()
 
     def standing(self, document: Document) -> Standing:
@@ -51,7 +51,7 @@ class Ladder:
             max_level=self._ctx.spec.fetch.max_level if is_page else 1,
         )
 
-    async def climb(self, document: Document, reply: FetchReply, door: Door) -> Climbed:
+    async def climb(self, document: Document, reply: FetchReply) -> Climbed:
         """The page behind the direct rung's good answer, rendered where it is a script shell or its group wants it."""
         standing = self.standing(document)
         content_type = reply.headers.get("content-type")
@@ -59,11 +59,11 @@ class Ladder:
             return Climbed(reply=reply)
         shell = read_shell(reply.body, content_type, url=reply.final_url).shell
         if not wants_browser(standing, shell):
-            return Climbed(reply=reply)
-        return await self._render(standing, shell, reply, door)
+            return Climbed(reply=reply, learned_level=1)
+        return await self._render(standing, shell, reply)
 
-    async def _render(self, standing: Standing, shell: str | None, reply: FetchReply, door: Door) -> Climbed:
-        loader = PageLoader(self._ctx, self._fetcher, door, self._scripts, self._contact)
+    async def _render(self, standing: Standing, shell: str | None, reply: FetchReply) -> Climbed:
+        loader = PageLoader(self._ways, self._scripts)
         try:
             rendered = await self._browser.render(self._visit(reply, loader))
         except BrowserUnavailable as exc:
@@ -71,9 +71,9 @@ class Ladder:
         if loader.held is not None and loader.held.refusal is not None:
             error = f"not rendered: {loader.held.refusal.error}"
             held = replace(rendered.reply, outcome=Outcome.SKIPPED, error=error, body=b"")
-            return Climbed(reply=held, level=BROWSER, learned_level=standing.learned_level, until=loader.held.until)
+            return Climbed(reply=held, level=BROWSER, until=loader.held.until)
         if rendered.reply.outcome is not None:
-            return Climbed(reply=rendered.reply, level=BROWSER, learned_level=standing.learned_level)
+            return Climbed(reply=rendered.reply, level=BROWSER)
         level = learned_level(standing, shell=shell, has_more=_has_more(rendered.reply, reply))
         return Climbed(reply=_with_own_validators(rendered), level=BROWSER, learned_level=level, note=loader.missing)
 
@@ -83,16 +83,27 @@ class Ladder:
             document=reply,
             loader=loader,
             in_scope=self._ctx.spec.in_scope,
-            user_agent=make_user_agent(settings.user_agent, self._contact or settings.contact),
+            user_agent=make_user_agent(settings.user_agent, self._ways.contact or settings.contact),
             max_bytes=self._ctx.spec.fetch.max_bytes,
         )
+
+
+def with_rung(fetched: Fetched, climbed: Climbed) -> Fetched:
+    """The attempt's record with what the ladder has to say."""
+    attempt = fetched.attempt
+    return replace(
+        fetched,
+        attempt=replace(attempt, error=attempt.error or climbed.note),
+        next_check=climbed.until or fetched.next_check,
+        learned_level=climbed.learned_level,
+    )
 
 
 def _without_browser(standing: Standing, reply: FetchReply, why: str) -> Climbed:
     """A page that was never rendered stays what the server sent; one that was must not be taken for its shell."""
     if standing.learned_level >= BROWSER:
         failed = replace(reply, outcome=Outcome.UNKNOWN, error=f"the page needs its scripts run, but {why}", body=b"")
-        return Climbed(reply=failed, learned_level=standing.learned_level)
+        return Climbed(reply=failed)
     return Climbed(reply=_without_validators(reply), note=f"stayed at level 1: {why}")
 
 

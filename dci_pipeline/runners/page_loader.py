@@ -6,52 +6,45 @@ host's rate, an unreachable robots.txt) is not taken for what it would show with
 """
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Protocol
 
 from dci_pipeline.http.direct import DirectFetcher
-from dci_pipeline.http.guard import check_url
 from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
 from dci_pipeline.http.page_requests import PageRequest
 from dci_pipeline.model.records import Attempt, Fetched
 from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.door import Door, Passage
+from dci_pipeline.runners.traces import Traces, with_reply
+from dci_pipeline.stages.fetch import Classified
 
 MAX_REFUSALS = 20
 """Refused requests of one page that go on record: a page may ask for the same thing for ever."""
 MAX_KEPT_BYTES = 64_000_000
 """Scripts in memory: those of some thirty sites."""
-SUBREQUEST_TIMEOUT_S = 30.0
+TIMEOUT_S = 30.0
 _FOR_NOW = frozenset({Outcome.SKIPPED, Outcome.ROBOTS_UNREACHABLE})
 
 
+Judge = Callable[[Attempt, FetchReply], Classified]
+Heed = Callable[[Attempt, FetchReply, Classified], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """What robots.txt and the host's rate say to one request."""
+class Ways:
+    """How the requests of a run's pages are made; one a run."""
 
-    refusal: HopRefusal | None = None
-    until: datetime | None = None
-    """When to ask again, of a refusal that holds for now only."""
-    robots_hash: str | None = None
-    robots_rule: str | None = None
-    wait_ms: int = 0
-
-
-class Door(Protocol):
-    """Through which every request of a connector leaves."""
-
-    async def pass_through(self, url: str) -> Passage:
-        """Waits for the host's turn where robots.txt allows the URL."""
-
-    def begin_attempt(self, url: str, kind: AttemptKind) -> Attempt: ...
-
-    def end_attempt(self, attempt: Attempt, outcome: Outcome, error: str | None) -> Attempt: ...
-
-    def with_reply(self, attempt: Attempt, reply: FetchReply) -> Attempt: ...
-
-    def note(self, fetched: Fetched) -> None:
-        """Keeps an attempt to be written with the page's."""
+    ctx: RunContext
+    fetcher: DirectFetcher
+    door: Door
+    contact: str | None
+    judge: Judge
+    """The outcome of an answer."""
+    heed: Heed
+    """What an answer says of its host, told to all processes."""
+    note: Callable[[Fetched], None]
+    """Keeps an attempt to be written with the page's."""
 
 
 class KeptScripts:
@@ -80,50 +73,47 @@ class KeptScripts:
 class PageLoader:
     """For one visit to one page; implements http's Loader."""
 
-    def __init__(
-        self, ctx: RunContext, fetcher: DirectFetcher, door: Door, scripts: KeptScripts, contact: str | None
-    ) -> None:
-        self._ctx, self._fetcher, self._door, self._scripts, self._contact = ctx, fetcher, door, scripts, contact
-        self._admitted: dict[int, Attempt] = {}
+    def __init__(self, ways: Ways, scripts: KeptScripts) -> None:
+        self._ways, self._scripts, self._traces = ways, scripts, Traces(ways.ctx)
+        self._admitted: dict[PageRequest, Attempt | FetchReply] = {}
+        """Requests that may be made now, and those whose answer is known."""
         self._refused: dict[str, HopRefusal] = {}
         self.held: Passage | None = None
         """The first refusal that holds for now only, of what the site itself was asked for."""
 
     async def admit(self, request: PageRequest) -> bool:
-        if request.resource == "script" and self._scripts.get(request.url) is not None:
+        if request.resource == "script" and (kept := self._scripts.get(request.url)) is not None:
+            self._admitted[request] = kept
             return True
-        attempt = self._door.begin_attempt(request.url, AttemptKind.SUBREQUEST)
-        address = check_url(request.url, self._ctx.settings.private_networks)
-        if address is not None:
-            passage = Passage(refusal=HopRefusal(outcome=Outcome.BLOCKED_DESTINATION, error=address))
-        else:
-            passage = await self._door.pass_through(request.url)
+        attempt = self._traces.attempt(request.url, AttemptKind.SUBREQUEST, None)
+        passage = await self._ways.door.pass_through(request.url)
         attempt = replace(
             attempt, robots_hash=passage.robots_hash, robots_rule=passage.robots_rule, wait_ms=passage.wait_ms
         )
-        if passage.refusal is None:
-            self._admitted[id(request)] = attempt
-            return True
-        self._refuse(request, attempt, passage)
-        return False
+        if passage.refusal is not None:
+            self._refuse(request, attempt, passage.refusal)
+            if passage.refusal.outcome in _FOR_NOW and request.is_of_the_site:
+                self.held = self.held or passage
+            return False
+        self._admitted[request] = attempt
+        return True
 
     async def fetch(self, request: PageRequest) -> FetchReply:
-        kept = self._scripts.get(request.url) if request.resource == "script" else None
-        if kept is not None:
-            return kept
-        reply = await self._fetcher.fetch(self._request(request))
-        attempt = self._door.with_reply(self._admitted.pop(id(request)), reply)
-        outcome = reply.outcome or (Outcome.FETCHED if reply.status and reply.status < 400 else _of_status(reply))
-        error = reply.error or (None if outcome is Outcome.FETCHED else f"the server answered {reply.status}")
-        self._door.note(Fetched(attempt=self._door.end_attempt(attempt, outcome, error)))
+        attempt = self._admitted.pop(request)
+        if isinstance(attempt, FetchReply):
+            return attempt
+        reply = await self._ways.fetcher.fetch(self._request(request))
+        classified = self._ways.judge(attempt, reply)
+        await self._ways.heed(attempt, reply, classified)
+        self._ways.note(Fetched(attempt=with_reply(self._traces.end(attempt, classified), reply)))
         if request.resource == "script":
             self._scripts.keep(request.url, reply)
         return reply
 
     def refuse(self, request: PageRequest) -> None:
         error = f"the page would send {request.method}; only GET is sent"
-        attempt = self._door.begin_attempt(request.url, AttemptKind.SUBREQUEST)
-        self._refuse(request, attempt, Passage(refusal=HopRefusal(outcome=Outcome.POLICY, error=error)))
+        attempt = self._traces.attempt(request.url, AttemptKind.SUBREQUEST, None)
+        self._refuse(request, attempt, HopRefusal(outcome=Outcome.POLICY, error=error))
 
     @property
     def missing(self) -> str | None:
@@ -136,34 +126,23 @@ class PageLoader:
 
     def _request(self, request: PageRequest) -> FetchRequest:
         async def allow_hop(target: str) -> HopRefusal | None:
-            return (await self._door.pass_through(target)).refusal
+            return (await self._ways.door.pass_through(target)).refusal
 
-        most = self._ctx.spec.fetch.max_bytes
+        most = self._ways.ctx.spec.fetch.max_bytes
         return FetchRequest(
             url=request.url,
             headers=request.own_headers,
-            contact=self._contact,
+            contact=self._ways.contact,
             max_bytes=most,
             max_inflated=most,
-            timeout_s=SUBREQUEST_TIMEOUT_S,
+            timeout_s=TIMEOUT_S,
             allow_hop=allow_hop,
         )
 
-    def _refuse(self, request: PageRequest, attempt: Attempt, passage: Passage) -> None:
-        refusal = passage.refusal
-        assert refusal is not None
-        if refusal.outcome in _FOR_NOW and request.is_of_the_site and self.held is None:
-            self.held = passage
+    def _refuse(self, request: PageRequest, attempt: Attempt, refusal: HopRefusal) -> None:
+        """Once a URL, and not without end."""
         if request.url in self._refused or len(self._refused) >= MAX_REFUSALS:
             return
         self._refused[request.url] = refusal
-        self._door.note(Fetched(attempt=self._door.end_attempt(attempt, refusal.outcome, refusal.error)))
-
-
-def _of_status(reply: FetchReply) -> Outcome:
-    status = reply.status or 0
-    if status == 429:
-        return Outcome.RATE_LIMIT
-    if status in (404, 410):
-        return Outcome.PAGE_REMOVED
-    return Outcome.HTTP_4XX if status < 500 else Outcome.HTTP_5XX
+        ended = self._traces.end(attempt, Classified(outcome=refusal.outcome, error=refusal.error))
+        self._ways.note(Fetched(attempt=ended))

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from dci_pipeline.errors import DciError, SettingsError
+from dci_pipeline.http.browser import BrowserRung
 from dci_pipeline.http.direct import DirectFetcher
 from dci_pipeline.http.failures import one_line
 from dci_pipeline.http.guard import check_url
@@ -26,8 +27,11 @@ from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.parsing.urls import host_key, host_of, registrable_domain
 from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.door import Door
 from dci_pipeline.runners.host_lore import HostLore
+from dci_pipeline.runners.ladder import Climbed, Ladder, with_rung
 from dci_pipeline.runners.opt_out import load_opt_out, opt_out_refusal
+from dci_pipeline.runners.page_loader import Ways
 from dci_pipeline.runners.ports import FetchPorts
 from dci_pipeline.runners.traces import Traces, answering_host, pause_of, refresh, with_reply
 from dci_pipeline.scheduling.hosts import TESTS_LASTMOD, TESTS_VALIDATORS, claims_change, is_host_failure
@@ -77,7 +81,8 @@ async def open_visitor(ctx: RunContext) -> AsyncIterator["Visitor"]:
             robots = RobotsCache(
                 ports, fetcher, gate, product_token(ctx.settings.user_agent), lambda url: opt_out_refusal(opt_out, url)
             )
-            yield Visitor(ctx, ports, fetcher, gate, robots, contact)
+            async with BrowserRung(ctx.settings) as browser:
+                yield Visitor(ctx, ports, fetcher, gate, robots, contact, browser)
     finally:
         gate.close()
 
@@ -93,6 +98,7 @@ class Visitor:
         gate: HostGate,
         robots: RobotsCache,
         contact: str | None,
+        browser: BrowserRung,
     ) -> None:
         self._ctx, self._ports, self._contact = ctx, ports, contact
         self._fetcher, self._gate, self._robots = fetcher, gate, robots
@@ -100,7 +106,23 @@ class Visitor:
         self._opt_out = load_opt_out(ctx.settings)
         self._lore = HostLore(ports, self._ask_host)
         self._on_the_way: list[Fetched] = []
-        """Attempts on robots.txt and on hosts that visits caused; given with the next visit that ends."""
+        """Attempts on robots.txt, on hosts and of pages' scripts; given with the next visit that ends."""
+        self._ladder = self._make_ladder(browser)
+
+    def _make_ladder(self, browser: BrowserRung) -> Ladder:
+        def note(fetched: Fetched) -> None:
+            self._on_the_way.append(fetched)
+
+        ways = Ways(
+            ctx=self._ctx,
+            fetcher=self._fetcher,
+            door=Door(self._ctx, self._robots, self._gate, self._opt_out, self._contact, note),
+            contact=self._contact,
+            judge=self._classify,
+            heed=self._heed,
+            note=note,
+        )
+        return Ladder(self._ctx, browser, ways)
 
     async def visit(self, document: Document) -> list[Fetched]:
         """The attempt on a document, preceded by that on robots.txt where the decision asked for it.
@@ -170,11 +192,20 @@ class Visitor:
             reply = await self._fetcher.fetch(self._request(document, is_conditional=is_believed))
             classified = self._classify(attempt, reply)
             await self._heed(attempt, reply, classified)
-        attempt = replace(attempt, wait_ms=slot)
-        if classified.outcome is Outcome.FETCHED and (known := await self._soft_404(document, reply)) is not None:
+            climbed = await self._climb(document, reply, classified)
+        attempt = replace(attempt, wait_ms=slot, level=climbed.level)
+        if climbed.reply is not reply:
+            reply, classified = climbed.reply, self._classify(attempt, climbed.reply)
+        elif classified.outcome is Outcome.FETCHED and (known := await self._soft_404(document, reply)) is not None:
             classified = self._classify(attempt, reply, known)
-        fetched = self._finished(document, attempt, reply, classified)
+        fetched = with_rung(self._finished(document, attempt, reply, classified), climbed)
         return [fetched, *await self._check(document, fetched)]
+
+    async def _climb(self, document: Document, reply: FetchReply, classified: Classified) -> Climbed:
+        """What the direct rung gave, or the browser where the page needs it: never against a refusal or a wall."""
+        if classified.outcome is not Outcome.FETCHED or self._ladder.standing(document).max_level == 1:
+            return Climbed(reply=reply)
+        return await self._ladder.climb(document, reply)
 
     async def _heed(self, attempt: Attempt, reply: FetchReply, classified: Classified) -> None:
         """What an answer says of its host, told to all processes before the next request to it takes its slot."""
@@ -202,8 +233,8 @@ class Visitor:
         Bytes that are the baseline's leave an attempt on the host and nothing else."""
         if fetched.attempt.outcome is not Outcome.NOT_MODIFIED or document.kind is not AttemptKind.PAGE:
             return []
-        if not await self._lore.must_check(document.host):
-            return []
+        if document.learned_level > 1 or not await self._lore.must_check(document.host):
+            return []  # What the server sends is not what a rendered page is compared by.
         probe, reply = await self._probe(document.url)
         if reply is None or probe.attempt.outcome is not Outcome.FETCHED:
             return [probe]
@@ -248,7 +279,7 @@ class Visitor:
 
     def _request(self, document: Document, *, is_conditional: bool) -> FetchRequest:
         request = self._request_of(document.url, document.kind)
-        if document.baseline_hash is None or not is_conditional:
+        if document.baseline_hash is None or not is_conditional or self._ladder.standing(document).needs_whole_answer:
             return request
         return replace(request, etag=document.etag, last_modified=document.last_modified)
 

@@ -1,4 +1,4 @@
-"""Forgetting: everything of a connector, a host or a URL goes, what another document needs stays, a kill loses nothing."""
+"""Forgetting: all of a connector, a host or a URL goes, what others need stays, a kill loses nothing."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -84,8 +84,7 @@ def registry(request: pytest.FixtureRequest, connector: str) -> Iterator[Registr
     url = _databases(request, server)
     registry = ShadowRegistry(url, connector) if is_shadow else Registry(url)
     with registry.transaction() as conn:
-        if not is_shadow:
-            attempts.ensure_month(conn, DAY)
+        attempts.ensure_month(conn, DAY)
     yield registry
     registry.close()
 

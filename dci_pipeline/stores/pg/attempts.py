@@ -67,7 +67,9 @@ _CAPTURE_COLUMNS = {
 
 
 def ensure_month(conn: Conn, window: date) -> None:
-    """The attempts' partition for the window's month; made when missing."""
+    """The attempts' partition for the window's month; made when missing. A dry run's copy has none and needs none."""
+    if not conn.execute("select from pg_class where oid = 'attempts'::regclass and relkind = 'p'").rowcount:
+        return
     name = f"attempts_{window:%Y_%m}"
     first = window.replace(day=1)
     after = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)

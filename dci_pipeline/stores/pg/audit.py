@@ -12,7 +12,8 @@ FETCH = 1000
 """Attempts held at a time."""
 
 _ATTEMPTS = """
-    select id, started_at, finished_at, kind, url, final_url, outcome, status, redirect_chain, robots_hash, robots_rule, error
+    select id, started_at, finished_at, kind, url, final_url, outcome, status, redirect_chain, robots_hash, robots_rule,
+           error
     from attempts where connector = %(c)s and (%(t)s::timestamptz is null or started_at >= %(t)s)
       and window_day >= coalesce((%(t)s::timestamptz at time zone 'utc')::date - 1, '-infinity')
     order by started_at, id"""

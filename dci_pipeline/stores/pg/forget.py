@@ -172,16 +172,24 @@ def count(conn: Conn, target: Target) -> Counter[str]:
         hangs = f"exists {watched}" if table in (*_TOLD, *_DOCUMENT_TABLES) else "false"
         statement = f"select count(*) as n from {table} t where {hangs} or {rest.get(table, 'false')}"  # noqa: S608
         found[table] = _number(conn, statement, params)
-    found["entity_events"] = _number(conn, f"""
-        select count(*) as n from entity_events v join entities t on t.id = v.entity_id where exists {watched}""", params)  # fmt: skip  # noqa: S608
-    found["documents"] = _number(conn, f"select count(*) as n from documents d where {docs}", params)  # noqa: S608
-    found["objects"] = _number(conn, f"""
-        select count(*) as n from objects o
-        where exists (select 1 from captures t where t.content_hash = o.hash and exists {watched})
-          and not exists (select 1 from captures t where t.content_hash = o.hash and not exists {watched})""", params)  # fmt: skip  # noqa: S608
+    for name, statement in _counted_apart(docs, watched).items():
+        found[name] = _number(conn, statement, params)
     if target.kind == "connector":
         found["connectors"] = _number(conn, "select count(*) as n from connectors where id = %(name)s", params)
     return +found
+
+
+def _counted_apart(docs: str, watched: str) -> dict[str, str]:
+    """Statements that count what is not found by a document's columns in its own row."""
+    return {
+        "entity_events": f"""
+            select count(*) as n from entity_events v join entities t on t.id = v.entity_id where exists {watched}""",
+        "documents": f"select count(*) as n from documents d where {docs}",
+        "objects": f"""
+            select count(*) as n from objects o
+            where exists (select 1 from captures t where t.content_hash = o.hash and exists {watched})
+              and not exists (select 1 from captures t where t.content_hash = o.hash and not exists {watched})""",
+    }  # noqa: S608
 
 
 def _params(target: Target) -> dict[str, Any]:

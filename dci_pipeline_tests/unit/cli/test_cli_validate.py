@@ -41,7 +41,11 @@ def test_json_is_an_object_a_file(files: tuple[str, str], capsys: pytest.Capture
     good, bad = (json.loads(line) for line in said.out.splitlines())
     assert good == {"file": files[0], "valid": True, "problems": []}
     assert (bad["file"], bad["valid"]) == (files[1], False)
-    assert [(problem["line"], problem["key"]) for problem in bad["problems"]] == [(1, "id"), (2, "homepage"), (3, "hostz")]
+    assert [(problem["line"], problem["key"]) for problem in bad["problems"]] == [
+        (1, "id"),
+        (2, "homepage"),
+        (3, "hostz"),
+    ]
     assert said.err == ""
 
 

@@ -1,6 +1,7 @@
 """How values, times and changes read, and how a command line that does not fit is answered."""
 
 import json
+import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,11 @@ def test_a_span_has_the_largest_fitting_unit(seconds: float, expected: str) -> N
 
 
 def test_a_number_agrees_with_its_noun() -> None:
-    assert [plural(1, "page"), plural(1200, "page"), plural(2, "copy", "copies")] == ["1 page", "1,200 pages", "2 copies"]
+    assert [plural(1, "page"), plural(1200, "page"), plural(2, "copy", "copies")] == [
+        "1 page",
+        "1,200 pages",
+        "2 copies",
+    ]
 
 
 def test_an_archive_key_is_cut_to_fit_a_table() -> None:
@@ -131,7 +136,10 @@ def test_only_a_run_that_ended_well_exits_with_0(status: str, code: int) -> None
     [
         (["nope"], r"dci: no such command 'nope'; `dci --help` shows the words that fit"),
         (["validate"], r"dci: missing argument 'FILE\.\.\.'; `dci validate --help` shows the words that fit"),
-        (["run", "demo", "--foo"], r"dci: no such option '--foo'; `dci run --help` shows the words that fit"),
+        (
+            ["run", "demo", "--foo"],
+            r"dci: no such option '--foo', did you mean '--force'; `dci run --help` shows the words that fit",
+        ),
         (["run", "demo", "--task", "all"], r"dci: invalid value for '--task': 'all' is not one of 'full', .*"),
         (["run", "demo", "--limit", "-1"], r"dci: invalid value for '--limit': -1 is not in the range .*"),
         (["run", "demo", "--partition", "may"], r"dci: --partition is 'may', expected a day such as 2026-05-01"),
@@ -143,8 +151,6 @@ def test_only_a_run_that_ended_well_exits_with_0(status: str, code: int) -> None
 def test_words_that_do_not_fit_are_one_sentence_and_exit_code_2(
     arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import re
-
     code = run(arguments)
     said = capsys.readouterr()
     assert code == 2

@@ -18,19 +18,30 @@ class Clocked:
         self.paused_until: dict[str, float] = {}
         self.reserved: list[str] = []
         self.pause_during_sleep: tuple[str, float] | None = None
+        self.heard: list[tuple[int, ...]] = []
+        self.suspects: set[str] = set()
+        self.failed: list[str] = []
+        self.answered: list[str] = []
 
     def reserve_slot(self, host: str, gap_s: float, ttfb_ms: Sequence[int] = ()) -> SlotReply:
         self.reserved.append(host)
+        self.heard.append(tuple(ttfb_ms))
         blocked = self.blocked_seconds(host)
         if blocked > 0:
             return SlotReply(wait_s=0.0, blocked_s=blocked, reason="Retry-After")
         at = max(self.now, self.next_at.get(host, 0.0))
         if at - self.now <= MAX_SLOT_WAIT_S:
             self.next_at[host] = at + gap_s
-        return SlotReply(wait_s=at - self.now)
+        return SlotReply(wait_s=at - self.now, is_suspect=host in self.suspects)
 
     def blocked_seconds(self, host: str) -> float:
         return max(0.0, self.paused_until.get(host, 0.0) - self.now)
+
+    def host_failed(self, host: str, reason: str) -> None:
+        self.failed.append(host)
+
+    def host_answered(self, host: str) -> None:
+        self.answered.append(host)
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -188,6 +199,31 @@ async def test_an_error_or_a_cancelled_wait_frees_the_host(gate: HostGate) -> No
     await asyncio.gather(holder, waiter, return_exceptions=True)
     async with asyncio.timeout(5), gate.slot("a:443", 0.001) as slot:
         assert isinstance(slot, int)
+
+
+async def test_answers_are_told_with_the_next_reservation_and_once(gate: HostGate, store: Clocked) -> None:
+    for ttfb_ms in (120, 80, None):
+        await gate.answered("a:443", ttfb_ms)
+    for _ in range(2):
+        async with gate.slot("a:443", 1.0):
+            pass
+    assert store.heard == [(120, 80), ()]
+    assert store.answered == []
+
+
+async def test_a_failure_is_told_at_once_and_the_next_answer_ends_it(gate: HostGate, store: Clocked) -> None:
+    await gate.failed("a:443", "reset")
+    await gate.answered("a:443", 5)
+    await gate.answered("a:443", 5)
+    assert (store.failed, store.answered) == (["a:443"], ["a:443"])
+
+
+async def test_an_answer_of_a_host_that_failed_elsewhere_is_told(gate: HostGate, store: Clocked) -> None:
+    store.suspects.add("a:443")
+    async with gate.slot("a:443", 1.0):
+        pass
+    await gate.answered("a:443", 5)
+    assert store.answered == ["a:443"]
 
 
 async def test_hosts_that_nobody_wants_cost_no_memory(gate: HostGate) -> None:

@@ -29,6 +29,8 @@ class Store:
         self.saved: list[RobotsSnapshot] = []
         self.slots: list[str] = []
         self.reply = SlotReply(wait_s=0.0)
+        self.failed: list[str] = []
+        self.answered: list[str] = []
 
     def load_robots(self, origin: str, *, good_only: bool = False) -> RobotsSnapshot | None:
         found = [s for s in self.saved if s.origin == origin and (s.is_good or not good_only)]
@@ -40,6 +42,12 @@ class Store:
 
     def blocked_seconds(self, host: str) -> float:
         return 0.0
+
+    def host_failed(self, host: str, reason: str) -> None:
+        self.failed.append(host)
+
+    def host_answered(self, host: str) -> None:
+        self.answered.append(host)
 
 
 class World:
