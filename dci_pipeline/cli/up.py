@@ -18,7 +18,7 @@ def up(
 ) -> int:
     """Start the Dagster UI, its daemon and the stores, until Ctrl-C."""
     # Dagster takes a second to import, so only a command that needs it pays for it.
-    from dci_pipeline.defs.up import up as start
+    from dci_pipeline.defs.launch import up as start
 
     return start(load_settings(), demo, announce=_announce_json if as_json else _announce, port=port)
 

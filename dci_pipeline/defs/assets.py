@@ -15,6 +15,7 @@ from dci_pipeline.defs.config import FamilyConfig
 from dci_pipeline.defs.metadata import FACTS, asset_description, asset_metadata
 from dci_pipeline.defs.partitions import daily_partitions, windows_of
 from dci_pipeline.defs.resources import OpenRun, Pipeline
+from dci_pipeline.model.entity_types import NORMALIZER_VERSION
 from dci_pipeline.model.states import Stage
 from dci_pipeline.runners import family
 from dci_pipeline.runners.policies import extractor_versions
@@ -112,7 +113,8 @@ def code_version(spec: ConnectorSpec, stage: Stage) -> str:
     """Moves when the stage would read the same bytes differently."""
     if stage not in (Stage.EXTRACTIONS, Stage.ENTITIES):
         return "1"
-    versions = json.dumps(extractor_versions(spec), sort_keys=True)
+    reading = NORMALIZER_VERSION if stage is Stage.ENTITIES else ""
+    versions = json.dumps([extractor_versions(spec), reading], sort_keys=True)
     return hashlib.sha256(versions.encode()).hexdigest()[:16]
 
 

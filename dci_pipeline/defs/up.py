@@ -4,6 +4,7 @@ One code server serves UI and daemon, and its runs are its children; each part l
 Ctrl-C in the terminal reaches only this process, which then ends the parts in order and leaves nothing behind.
 """
 
+import ctypes
 import os
 import signal
 import socket
@@ -163,8 +164,15 @@ def _start(name: str, command: Sequence[str], env: Mapping[str, str], logs: Path
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_die_with_parent,
         )
     return Part(name=name, process=process, log=log)
+
+
+def _die_with_parent() -> None:
+    """Between fork and exec: the kernel ends the part when this process is killed; its own children end with it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 def _wait_until_ready(part: Part, port: int | None, stop: threading.Event) -> None:

@@ -81,7 +81,13 @@ class PageRequest:
     @property
     def is_data(self) -> bool:
         """Content may come with it that neither the document nor its scripts hold."""
-        return self.resource in _DATA
+        return self.resource in _DATA and not self._is_picture_or_guess
+
+    @property
+    def _is_picture_or_guess(self) -> bool:
+        """An icon, which has no resource type of its own, or something that may be wanted later."""
+        is_guess = any(name in self.headers for name in ("purpose", "sec-purpose"))
+        return is_guess or self.headers.get("accept", "").startswith("image/")
 
     @property
     def is_of_the_site(self) -> bool:

@@ -11,6 +11,10 @@ from typing import Literal
 ValueType = Literal["text", "number", "money", "date", "link", "list", "bool", "place"]
 
 
+NORMALIZER_VERSION = "1"
+"""Code version of the `entities` assets; goes up when the same extraction would give other statements."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
     """One property of an entity type."""

@@ -51,6 +51,7 @@ class Progress:
         self.commits = 0
         """Chunks written so far: a selection that found nothing is worth repeating only after another."""
         self._in_hand: set[str] = set()
+        self._pages: int | None = None
         self._lock = threading.Lock()
 
     def take(self, ids: Collection[str]) -> None:
@@ -63,6 +64,16 @@ class Progress:
         with self._lock:
             self._in_hand.difference_update(ids)
             self.commits += 1
+
+    def registered(self, new: int, count: Callable[[], int]) -> int:
+        """How many pages the connector has, now that `new` have come; counted once, because only this run adds any."""
+        self._pages = count() if self._pages is None else self._pages + new
+        return self._pages
+
+    def forgot(self, pages: int) -> None:
+        """So many were beyond the cap."""
+        assert self._pages is not None
+        self._pages -= pages
 
     def in_hand(self) -> list[str]:
         """Ids that a selection must leave out."""

@@ -23,7 +23,7 @@ from dci_pipeline.parsing.urls import RejectedUrl, host_key, path_and_query
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.stream import FLUSH, Flush
 from dci_pipeline.runners.visit import Visitor, open_visitor
-from dci_pipeline.stores.pg import attempts, documents, runs
+from dci_pipeline.stores.pg import documents, host_tests, runs
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,12 @@ class _Frontier:
                 yield self.waiting[host].popleft()
             if not self.waiting[host]:
                 del self.waiting[host]
+
+    def drop(self, document: str, host: str) -> None:
+        """Forgets a document that waits: a redirect has just brought its body."""
+        kept = [d for d in self.waiting.get(host, ()) if d.id != document]
+        if host in self.waiting:
+            self.waiting[host] = deque(kept)
 
     def done(self, host: str) -> None:
         self.busy[host] -= 1
@@ -168,7 +174,8 @@ class _FetchLoop:
                 urls=options.urls,
                 force=options.force,
             )
-            held, _ = attempts.stored_hashes(conn, {d.baseline_hash for d in found if d.baseline_hash is not None})
+            baselines = {d.baseline_hash for d in found if d.baseline_hash is not None}
+            held = host_tests.held_baselines(conn, baselines)
         return [document if document.baseline_hash in held else _unconditional(document) for document in found]
 
     def _drop_waiting(self) -> None:
@@ -186,6 +193,9 @@ class _FetchLoop:
         for task in done:
             self._frontier.done(self._tasks.pop(task).host)
             results.extend(self._with_links(item) for item in task.result())
+        for item in results:
+            if item.capture is not None and item.document is not None and item.capture.document_id != item.document.id:
+                self._frontier.drop(item.capture.document_id, host_key(item.capture.url))
         return results
 
     def _with_links(self, item: Fetched) -> Fetched:

@@ -16,13 +16,14 @@ from dci_pipeline.model.ids import stable_id
 from dci_pipeline.model.records import Document
 from dci_pipeline.model.states import ChangeKind, Confirmation, Verdict
 from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.host_tests import learn_from_verdicts, purge_dropped
 from dci_pipeline.runners.payload import extraction_of, load_blocks
 from dci_pipeline.runners.policies import change_rules, policy_of
 from dci_pipeline.scheduling.intervals import settle
 from dci_pipeline.stages.appearance import appeared, disappeared
 from dci_pipeline.stages.removal import removal_verdict
 from dci_pipeline.stages.verdict import FLIP_WINDOW, Judgement, VersionView, judge
-from dci_pipeline.stores.pg import attempts, content, documents, entities, outbox, runs
+from dci_pipeline.stores.pg import attempts, content, documents, entities, host_tests, outbox, runs
 from dci_pipeline.stores.pg.bulk import Conn
 
 
@@ -168,7 +169,8 @@ class _Judge:
         """A page that appears after the connector's first complete crawl is news; before, it is the baseline."""
         baseline_at = self._state["baseline_at"]
         is_back = self._before.version_kind == "removed"
-        is_new = baseline_at is not None and row["created_at"] > baseline_at
+        is_first = self._before.version_id is None
+        is_new = is_first and baseline_at is not None and row["created_at"] > baseline_at
         return appeared(current, self._rules, is_back=is_back) if is_back or is_new else None
 
     def _judged(self, row: Mapping[str, Any], judgement: Judgement, version: Version | None) -> Judged:
@@ -242,6 +244,12 @@ def write_judged(ctx: RunContext, chunk: Sequence[Judged | Recomputed]) -> None:
 
 
 def _write_first(ctx: RunContext, chunk: Sequence[Judged]) -> None:
+    if _write_verdicts(ctx, chunk):
+        purge_dropped(ctx)
+
+
+def _write_verdicts(ctx: RunContext, chunk: Sequence[Judged]) -> bool:
+    """Gives whether bodies were dropped, whose bytes are to go now."""
     with ctx.stores.registry.transaction() as conn:
         first = content.set_verdicts(conn, {j.attempt_id: j.verdict for j in chunk})
         content.insert_versions(conn, [_version_row(ctx, j, j.version) for j in chunk if j.version is not None])
@@ -252,7 +260,9 @@ def _write_first(ctx: RunContext, chunk: Sequence[Judged]) -> None:
         )
         outbox.enqueue(conn, "page_changes", ctx.connector, [*moved, *((c.id, c.window) for c in changes)])
         _remove(ctx, conn, [j for j in chunk if j.verdict is Verdict.REMOVED])
+        learn_from_verdicts(conn, {j.attempt_id: j.verdict for j in chunk if j.attempt_id in first}, ctx.clock())
         _settle(ctx, conn, [j for j in chunk if j.attempt_id in first])
+        return host_tests.drop_bodies(conn, [j.attempt_id for j in chunk]) > 0
 
 
 def replace_changes(ctx: RunContext, judged: Sequence[Judged]) -> None:

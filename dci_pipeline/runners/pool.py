@@ -9,7 +9,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
@@ -81,7 +81,14 @@ def _reason(exc: BaseException) -> str:
 
 
 def _start() -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn"), initializer=_die_with_parent)
+    """A pool whose workers have begun: their start is no page's time."""
+    pool = ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn"), initializer=_die_with_parent)
+    wait([pool.submit(_begin) for _ in range(WORKERS)])
+    return pool
+
+
+def _begin() -> None:
+    """Asked of a worker once, so that its start can be waited for."""
 
 
 def _die_with_parent() -> None:

@@ -107,20 +107,21 @@ class Visitor:
         self._lore = HostLore(ports, self._ask_host)
         self._on_the_way: list[Fetched] = []
         """Attempts on robots.txt, on hosts and of pages' scripts; given with the next visit that ends."""
+        self._door = Door(ctx, robots, gate, self._opt_out, contact, self._note)
         self._ladder = self._make_ladder(browser)
 
-    def _make_ladder(self, browser: BrowserRung) -> Ladder:
-        def note(fetched: Fetched) -> None:
-            self._on_the_way.append(fetched)
+    def _note(self, fetched: Fetched) -> None:
+        self._on_the_way.append(fetched)
 
+    def _make_ladder(self, browser: BrowserRung) -> Ladder:
         ways = Ways(
             ctx=self._ctx,
             fetcher=self._fetcher,
-            door=Door(self._ctx, self._robots, self._gate, self._opt_out, self._contact, note),
+            door=self._door,
             contact=self._contact,
             judge=self._classify,
             heed=self._heed,
-            note=note,
+            note=self._note,
         )
         return Ladder(self._ctx, browser, ways)
 
@@ -305,20 +306,8 @@ class Visitor:
             return refused
         if not self._ctx.spec.in_scope(target):
             return HopRefusal(outcome=Outcome.REDIRECT, error=f"it leads out of the connector's hosts, to {target}")
-        answer = await self._robots.decide(target, self._ctx.clock(), self._gap_s(None), contact=self._contact)
-        if answer.fetch is not None:
-            self._on_the_way.append(
-                self._traces.robots_attempt(self._traces.attempt(target, AttemptKind.ROBOTS, None), answer.fetch)
-            )
-        if answer.too_long is not None:
-            return HopRefusal(outcome=Outcome.SKIPPED, error=f"{target}: {answer.rule}")
-        if not answer.allowed:
-            outcome = Outcome.ROBOTS if answer.unreachable_until is None else Outcome.ROBOTS_UNREACHABLE
-            return HopRefusal(outcome=outcome, error=f"robots.txt refuses the redirect to {target}: {answer.rule}")
-        slot = await self._gate.pass_through(host_key(target), self._gap_s(answer.crawl_delay))
-        if isinstance(slot, TooLong):
-            return HopRefusal(outcome=Outcome.SKIPPED, error=f"the host's rate leaves no slot for {target}")
-        return None
+        refusal = (await self._door.pass_through(target)).refusal
+        return refusal and HopRefusal(outcome=refusal.outcome, error=f"the redirect to {target}: {refusal.error}")
 
     def _is_homepage(self, url: str) -> bool:
         return url == self._ctx.spec.canonical(self._ctx.spec.homepage)

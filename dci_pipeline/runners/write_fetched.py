@@ -12,6 +12,7 @@ from dci_pipeline.model.states import DocumentState, Outcome
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.discover import DiscoveryEnd
 from dci_pipeline.runners.fetch import Complete
+from dci_pipeline.runners.host_tests import learn_from_304s
 from dci_pipeline.runners.policies import policy_of
 from dci_pipeline.scheduling.intervals import Planned, provisional
 from dci_pipeline.stores.archive import compress_body
@@ -30,16 +31,18 @@ def write_fetched(ctx: RunContext, chunk: Sequence[Item]) -> None:
     """Attempts, captures, objects, robots snapshots, schedules and links of a chunk, once each by their keys."""
     fetched = [item for item in chunk if isinstance(item, Fetched)]
     bodies = _put_bodies(ctx, fetched)
+    now = ctx.clock()
     with ctx.stores.registry.transaction() as conn:
         if ctx.token is not None:
             runs.check_lease(conn, ctx.connector, ctx.token)
         _write_ledger(ctx, conn, fetched, bodies)
         for item in fetched:
-            _write_host(conn, item)
+            _write_host(conn, item, now)
+        learn_from_304s(conn, fetched, now)
         _register(ctx, conn, [*(d for d in chunk if isinstance(d, DiscoveredUrl)), *_links(fetched)])
         _move_documents(ctx, conn, fetched)
         _note_completion(ctx, conn, chunk)
-    ctx.progress.committed({item.document.id for item in fetched if item.document is not None})
+    ctx.progress.committed({key for item in fetched if item.document is not None for key in _documents_of(item)})
 
 
 def _note_completion(ctx: RunContext, conn: Conn, chunk: Sequence[Item]) -> None:
@@ -57,8 +60,12 @@ def _links(fetched: Sequence[Fetched]) -> list[DiscoveredUrl]:
 def _register(ctx: RunContext, conn: Conn, found: Sequence[DiscoveredUrl]) -> None:
     if not found:
         return
-    documents.register(conn, found, window=ctx.window, run_id=ctx.run_id, yaml_hash=ctx.yaml_hash, now=ctx.clock())
-    documents.enforce_cap(conn, ctx.connector, ctx.run_id, ctx.spec.discovery.max_urls)
+    new = documents.register(
+        conn, found, window=ctx.window, run_id=ctx.run_id, yaml_hash=ctx.yaml_hash, now=ctx.clock()
+    )
+    most = ctx.spec.discovery.max_urls
+    if new and ctx.progress.registered(new, lambda: documents.count_pages(conn, ctx.connector)) > most:
+        ctx.progress.forgot(documents.enforce_cap(conn, ctx.connector, ctx.run_id, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +130,11 @@ def _write_ledger(ctx: RunContext, conn: Conn, fetched: Sequence[Fetched], bodie
     outbox.enqueue(conn, "attempts", ctx.connector, [(a.id, a.window) for a in rows])
 
 
-def _write_host(conn: Conn, item: Fetched) -> None:
+def _write_host(conn: Conn, item: Fetched, now: datetime) -> None:
     if item.robots is not None:
         _save_robots(conn, item.attempt, item.robots)
     if item.pause is not None:
-        _pause(conn, item.pause, item.attempt.finished_at)
+        _pause(conn, item.pause, now)
 
 
 def _save_robots(conn: Conn, attempt: Attempt, snapshot: RobotsSnapshot) -> None:
@@ -219,7 +226,8 @@ def _open_review(conn: Conn, attempt: Attempt, document: Document) -> None:
     is_walled = attempt.outcome is Outcome.BOT_CHALLENGE and document.schedule.failures >= 2
     if not (is_blocked or is_walled):
         return
-    rule = attempt.robots_rule if attempt.outcome is Outcome.ROBOTS else str(attempt.outcome)
+    by_outcome = {Outcome.ROBOTS: attempt.robots_rule, Outcome.POLICY: attempt.error}
+    rule = by_outcome.get(attempt.outcome, str(attempt.outcome))
     key = "\0".join(("blocked_source", attempt.connector, attempt.host, rule or ""))
     runs.open_review(
         conn,

@@ -15,9 +15,6 @@ from dci_pipeline.model.records import FieldValue, Statement
 from dci_pipeline.model.units import unit_size
 from dci_pipeline.parsing.urls import RejectedUrl, canonical_url
 
-NORMALIZER_VERSION = "1"
-"""Code version of the `entities` assets; goes up when the same extraction would give other statements."""
-
 MAX_TEXT = 10_000
 """Characters of one value; a longer one is a page read as a field, and would not fit an index."""
 UNSTATED_UNIT = 0.8

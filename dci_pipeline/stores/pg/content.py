@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from dci_pipeline.model.entity_types import NORMALIZER_VERSION
 from dci_pipeline.model.extraction import PageChange
 from dci_pipeline.model.records import Capture
 from dci_pipeline.model.states import Verdict
@@ -41,7 +42,7 @@ _TO_EXTRACT = f"""
     from captures c
     join documents d on d.connector = c.connector and d.id = c.document_id
     join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
-    join objects o on o.hash = c.content_hash
+    join objects o on o.hash = c.content_hash and (o.deleted_at is null or c.not_kept is null)
     left join lateral (
         select q.extracted_hash, q.content_type from captures q
         where q.connector = c.connector and q.document_id = c.document_id and q.extracted_hash is not null
@@ -50,7 +51,7 @@ _TO_EXTRACT = f"""
         order by q.captured_at desc, q.attempt_id desc limit 1) p on true
     left join extractions pe on pe.connector = c.connector and pe.document_id = c.document_id
         and pe.content_hash = p.extracted_hash and pe.extractor_version = w.version
-    left join objects po on po.hash = p.extracted_hash
+    left join objects po on po.hash = p.extracted_hash and po.deleted_at is null
     where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page'
       and (%(force)s or not exists (
         select 1 from extractions e
@@ -152,8 +153,9 @@ _TO_RESOLVE = f"""
     where c.connector = %(c)s and c.kind = 'page'
       and (c.window_day = any(%(days)s) or c.document_id in (
             select n.document_id from captures n where n.connector = %(c)s and n.window_day = any(%(days)s)
-              and n.resolved_version is distinct from w.version))
-      and ((%(force)s and c.window_day = any(%(days)s)) or c.resolved_version is distinct from w.version)
+              and n.resolved_version is distinct from w.version || %(reading)s))
+      and ((%(force)s and c.window_day = any(%(days)s))
+           or c.resolved_version is distinct from w.version || %(reading)s)
     order by c.document_id, c.captured_at, c.attempt_id"""  # noqa: S608
 
 
@@ -232,6 +234,7 @@ def _params(connector: str, days: Sequence[date], versions: Mapping[str, str], f
         "types": list(versions),
         "versions": list(versions.values()),
         "force": force,
+        "reading": f"+n{NORMALIZER_VERSION}",
     }
 
 
@@ -243,7 +246,10 @@ def unfinished(conn: Conn, connector: str, days: Sequence[date], versions: Mappi
             join documents d on d.connector = c.connector and d.id = c.document_id
             join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
             where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page'
-              and (c.verdict is null or c.resolved_version is distinct from w.version))
+              and (c.verdict is null or (c.resolved_version is distinct from w.version || %(reading)s
+                and (c.not_kept is null or exists (
+                    select 1 from extractions e where e.connector = c.connector and e.document_id = c.document_id
+                      and e.content_hash = c.extracted_hash and e.extractor_version = w.version)))))
         or exists (
             select 1 from attempts a
             where a.connector = %(c)s and a.window_day = any(%(days)s) and a.kind = 'page'

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from dci_pipeline.model.entity_types import NORMALIZER_VERSION
 from dci_pipeline.model.ids import stable_id
 from dci_pipeline.model.records import Statement
 from dci_pipeline.stores.pg.bulk import Conn, as_json, clean_text, insert_many, query
@@ -98,11 +99,12 @@ def _mention_values(
 
 
 def mark_resolved(conn: Conn, resolved: Mapping[str, str]) -> None:
-    """Attempt → extractor version whose values of its body are in the statements now."""
+    """Attempt → extractor version whose values of its body are in the statements now, read by this normaliser."""
     statement = """
         update captures c set resolved_version = v.version from unnest(%s::text[], %s::text[]) as v(id, version)
         where c.attempt_id = v.id"""
-    conn.execute(query(statement), (list(resolved), list(resolved.values())))
+    readings = [f"{version}+n{NORMALIZER_VERSION}" for version in resolved.values()]
+    conn.execute(query(statement), (list(resolved), readings))
 
 
 # Counted from the captures, never from the order of processing.

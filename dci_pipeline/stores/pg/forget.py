@@ -189,7 +189,7 @@ def _counted_apart(docs: str, watched: str) -> dict[str, str]:
             select count(*) as n from objects o
             where exists (select 1 from captures t where t.content_hash = o.hash and exists {watched})
               and not exists (select 1 from captures t where t.content_hash = o.hash and not exists {watched})""",
-    }  # noqa: S608
+    }
 
 
 def _params(target: Target) -> dict[str, Any]:

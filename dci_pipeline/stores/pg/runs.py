@@ -145,7 +145,7 @@ def close_run(
 ) -> None:
     """Brings the run's row up to date; an ended run can be closed again by a later stage."""
     statement = """
-        update connector_runs set status = %(s)s, stats = %(j)s::jsonb, error = coalesce(%(e)s, error),
+        update connector_runs set status = %(s)s, stats = %(j)s::jsonb, error = %(e)s,
                finished_at = clock_timestamp()
         where run_id = %(r)s and connector = %(c)s"""
     conn.execute(query(statement), {"s": status, "j": as_json(stats), "e": error, "r": run_id, "c": connector})
