@@ -47,6 +47,8 @@ class Settings(BaseSettings):
     """First window; never move it forward."""
     run_slice_s: int = Field(600, alias="DCI_RUN_SLICE", ge=1)
     """Seconds after which a live run stops selecting and leaves the rest due."""
+    fetch_timeout_s: float = Field(60.0, alias="DCI_FETCH_TIMEOUT", gt=0)
+    """Seconds that one fetch may take with all its redirects; waits for the host's rate do not count."""
     user_agent: str = Field("DataCenterIndexBot/0.1", alias="DCI_USER_AGENT")
     """L1 identity; its product token is what robots rules are matched against."""
     contact: str | None = Field(None, alias="DCI_CONTACT")

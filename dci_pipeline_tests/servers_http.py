@@ -231,7 +231,7 @@ async def _answer(route: Route, asked: Asked, writer: asyncio.StreamWriter) -> N
     if inspect.isawaitable(given):
         await given
         return
-    writer.write(_bytes_of(given))
+    writer.write(bytes_of(given))
 
 
 def _call(route: Any, asked: Asked, writer: asyncio.StreamWriter) -> Any:
@@ -239,7 +239,7 @@ def _call(route: Any, asked: Asked, writer: asyncio.StreamWriter) -> Any:
     return route(asked, writer) if wanted == 2 else route(asked)
 
 
-def _bytes_of(answer: Answer) -> bytes:
+def bytes_of(answer: Answer) -> bytes:
     names = {name.lower() for name, _ in answer.headers}
     lines = [f"HTTP/1.1 {answer.status} Said", *(f"{name}: {value}" for name, value in answer.headers)]
     if not names & {"content-length", "transfer-encoding"} and answer.status != 304:

@@ -64,8 +64,8 @@ def test_the_settings_table_has_every_setting_and_no_other() -> None:
 def test_the_settings_table_has_the_default_that_the_code_has(variable: str, field: Any) -> None:
     row = next(line for line in README.splitlines() if line.startswith("| `") and f"`{variable}`" in line.split("|")[1])
     default = field.default
-    if isinstance(default, bool):
-        default = int(default)
+    if isinstance(default, bool | float):
+        default = f"{default:g}"
     if default not in (None, "") and not isinstance(default, Path):
         assert f"| `{default}` |" in row
 

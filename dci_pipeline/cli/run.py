@@ -17,7 +17,7 @@ from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.errors import UnknownThingError, UsageError
 from dci_pipeline.model.states import Task
 from dci_pipeline.runners.context import RunContext, RunOptions
-from dci_pipeline.runners.dry import DryRun, dry_run
+from dci_pipeline.runners.dry import DryRun, dry_run, windows_of
 from dci_pipeline.runners.seeds import canonical_urls, register_urls
 from dci_pipeline.runners.stores import Stores, open_shadow
 from dci_pipeline.settings import Settings, load_settings
@@ -87,7 +87,9 @@ def _start(
         return _start_dry(settings, spec, options, day, as_json=as_json)
     with opened(settings) as stores:
         _check_day(settings, stores, day)
-        result = launch(settings, stores, spec, options, day, label=f"{options.task} {spec.id}")
+        label = f"{options.task} {spec.id}"
+        days = [day] if day or options.task is not Task.REPROCESS else windows_of(stores, spec)
+        result = combined([launch(settings, stores, spec, options, one, label=label) for one in days])
     if as_json:
         print_json(result)
     else:
@@ -136,6 +138,24 @@ def run_json(row: Mapping[str, Any], error: str | None = None) -> dict[str, Any]
         "next_run_at": row.get("next_run_at"),
         "error": row.get("error") or error,
     }
+
+
+def combined(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Runs of several days as one: numbers added, the worst status, the first error; of one run the run itself."""
+    worst = max(results, key=lambda result: _BY_BADNESS.index(result["status"]))
+    added = {name: sum(result[name] for result in results) for name in STATS if name != "avgMs"}
+    return {
+        **results[-1],
+        **added,
+        "status": worst["status"],
+        "windows": [day for result in results for day in result["windows"]],
+        "seconds": sum(result["seconds"] or 0 for result in results),
+        "error": next((result["error"] for result in results if result["error"]), None),
+        "problems": [problem for result in results for problem in result["problems"]],
+    }
+
+
+_BY_BADNESS = ("ok", "partial", "running", "aborted", "failed")
 
 
 def exit_code(result: Mapping[str, Any]) -> int:

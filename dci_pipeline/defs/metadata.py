@@ -129,6 +129,32 @@ FACTS: dict[Stage, StageFacts] = {
 }
 
 
+WORDS: Mapping[str, str] = {
+    "discovered": "URLs found",
+    "registered": "new pages registered",
+    "selected": "pages due",
+    "fetched": "pages fetched",
+    "notModified": "pages not modified (304)",
+    "failed": "pages failed",
+    "quarantined": "pages quarantined",
+    "credits": "paid credits",
+    "avgMs": "average request (ms)",
+    "extracted": "pages read",
+    "entities": "entities found",
+    "valid": "entities valid",
+    "rejected": "entities rejected",
+    "created": "entities created",
+    "updated": "entities updated",
+    "events": "entity events",
+    "provenanceRows": "values with evidence",
+    "changed": "new page versions",
+    "unchanged": "bodies unchanged",
+    "markupOnly": "bodies with other markup only",
+    "pageChanges": "changes reported",
+}
+"""A run's counts, whose names are those of `dci run --json`, in the words of whoever reads the UI."""
+
+
 def asset_description(spec: ConnectorSpec, stage: Stage) -> str:
     """Grain, meaning and source, as the asset's page shows them."""
     facts = FACTS[stage]
@@ -150,14 +176,18 @@ def asset_metadata(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dic
     }
 
 
+_LIVE = "live: what was due was fetched"
+_OFFLINE = "offline: recomputed from the archive, no request"
+
+
 def summary_metadata(stage: Stage, ctx: RunContext, window: date, summary: StageSummary) -> Metadata:
     """One partition's materialization: what was written, how long it took, a sample, and where to read on."""
     return {
-        "mode": dg.MetadataValue.text("live" if ctx.live else "offline: recomputed from the archive, no request"),
+        "mode": dg.MetadataValue.text(_LIVE if ctx.live else _OFFLINE),
         "task": dg.MetadataValue.text(str(ctx.options.task)),
-        **{name: dg.MetadataValue.int(count) for name, count in summary.counts.items()},
-        "duration_s": dg.MetadataValue.float(round(summary.duration.total_seconds(), 3)),
-        **({"body_bytes": dg.MetadataValue.int(summary.body_bytes)} if summary.body_bytes else {}),
+        **{WORDS.get(name, name): dg.MetadataValue.int(count) for name, count in summary.counts.items()},
+        "duration (s)": dg.MetadataValue.float(round(summary.duration.total_seconds(), 3)),
+        **({"body bytes": dg.MetadataValue.int(summary.body_bytes)} if summary.body_bytes else {}),
         **({"outcomes": _counts_table(summary.outcomes)} if summary.outcomes else {}),
         **({"sample": sample_table(summary.sample)} if summary.sample else {}),
         **site_links(ctx.settings, stage, ctx.connector, window),

@@ -11,7 +11,6 @@ import contextlib
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,12 +77,12 @@ async def playwright_driver() -> AsyncIterator["Playwright"]:
 async def chromium(driver: "Playwright", settings: Settings) -> AsyncIterator["Browser"]:
     """A running browser while the block lasts. Raises playwright's Error where it does not start."""
     executable = find_chromium(settings)
-    with tempfile.TemporaryDirectory(prefix="dci-chromium-", ignore_cleanup_errors=True) as home, _no_way_out() as port:
+    with _no_way_out() as port:
         browser = await driver.chromium.launch(
             executable_path=executable,
             chromium_sandbox=os.getuid() != 0,
             args=list(ARGUMENTS),
-            env={"HOME": home, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
             proxy={"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"},
             timeout=START_TIMEOUT_S * 1000,
             handle_sigint=False,

@@ -144,6 +144,7 @@ class _Fetch:
     ) -> None:
         self._session, self._request, self._base = session, request, base
         self._allowed = settings.private_networks
+        self._timeout_s = min(request.timeout_s, settings.fetch_timeout_s)
         self._trail = Trail()
         self._chain: list[Hop] = []
         self._wire = 0
@@ -185,7 +186,7 @@ class _Fetch:
             return replace(exchange, outcome=Outcome.BLOCKED_DESTINATION, error=refusal)
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(max(0.0, self._request.timeout_s - self._spent_s)):
+            async with asyncio.timeout(max(0.0, self._timeout_s - self._spent_s)):
                 await self._ask(exchange, started)
         except TimeoutError as exc:
             exchange.outcome, exchange.error = self._out_of_time(exchange, exc)
@@ -293,7 +294,7 @@ class _Fetch:
         if isinstance(exc, aiohttp.ServerTimeoutError):
             outcome, error = outcome_of(exc)
             return outcome, error
-        limit = f"{self._request.timeout_s:g} s"
+        limit = f"{self._timeout_s:g} s"
         if exchange.status is None:
             return Outcome.TIMEOUT, f"no answer within {limit}"
         return Outcome.TOO_LARGE, f"the body was still coming after {limit}"

@@ -2,7 +2,7 @@
 
 | answer                             | means                                   | kept for             |
 |------------------------------------|-----------------------------------------|----------------------|
-| 2xx                                | its rules; a page of HTML holds none    | 24 h                 |
+| 2xx                                | its rules; most pages of HTML hold none | 24 h                 |
 | 4xx but 429, over five redirects   | everything is allowed                   | 24 h                 |
 | 5xx, 429, no answer, a broken one  | the last good copy of at most 30 days;  | 5 min, doubling up   |
 |                                    | without one nothing is allowed          | to 6 h, longer where |

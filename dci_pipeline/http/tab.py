@@ -47,11 +47,8 @@ _READ = """max => {
 class Loader(Protocol):
     """Asks for what one page wants, with all that holds for a request of ours."""
 
-    async def admit(self, request: PageRequest) -> bool:
-        """Whether the request may leave; waits for the host's rate."""
-
-    async def fetch(self, request: PageRequest) -> FetchReply:
-        """The answer to a request that was admitted."""
+    async def load(self, request: PageRequest, sent: Callable[[], None]) -> FetchReply | None:
+        """The answer; None where the request may not be made. Calls `sent` once it need not wait for its turn."""
 
     def refuse(self, request: PageRequest) -> None:
         """Takes note of a request that is not made whatever robots.txt says."""
@@ -90,10 +87,8 @@ class Tab:
         self._moves = 0
         self._asked = 0
         self._serving: set[asyncio.Task[None]] = set()
-        self._waiting = 0
-        """Requests that wait for robots.txt or for a host's rate."""
-        self._under_way: list[float] = []
-        """When each request that is being answered was sent."""
+        self._under_way: dict[PageRequest, float | None] = {}
+        """When each was sent; None while it waits for robots.txt or a host's rate."""
         self._at_once = asyncio.Semaphore(MAX_AT_ONCE)
         self._crashed = False
 
@@ -181,7 +176,7 @@ class Tab:
         elif treatment is Treatment.LOAD and not self._is_too_much(request):
             await self._give(route, request)
         else:
-            await route.abort("blockedbyclient")
+            await _abort(route)
 
     def _is_too_much(self, request: PageRequest) -> bool:
         self._asked += 1
@@ -192,7 +187,7 @@ class Tab:
         async with self._at_once:
             reply = await self._load(request)
         if reply is None or reply.outcome is not None or reply.status is None:
-            await route.abort("blockedbyclient" if reply is None else "failed")
+            await _abort(route)
             return
         self.has_data = self.has_data or request.is_data or request.is_move
         if request.is_move:
@@ -200,19 +195,14 @@ class Tab:
         await _fulfil(route, reply)
 
     async def _load(self, request: PageRequest) -> FetchReply | None:
-        self._waiting += 1
+        def sent() -> None:
+            self._under_way[request] = time.monotonic()
+
+        self._under_way[request] = None
         try:
-            is_admitted = await self._loader.admit(request)
+            return await self._loader.load(request, sent)
         finally:
-            self._waiting -= 1
-        if not is_admitted:
-            return None
-        sent = time.monotonic()
-        self._under_way.append(sent)
-        try:
-            return await self._loader.fetch(request)
-        finally:
-            self._under_way.remove(sent)
+            del self._under_way[request]
 
     def _read_request(self, request: "Request") -> PageRequest:
         return PageRequest(
@@ -246,11 +236,11 @@ class Tab:
             last = sign
             if still >= STILL_S and not self._is_loading():
                 return
-            spent += 0.0 if self._waiting else POLL_S
+            spent += 0.0 if None in self._under_way.values() else POLL_S
 
     def _is_loading(self) -> bool:
         now = time.monotonic()
-        return self._waiting > 0 or any(now - sent < POLLING_AFTER_S for sent in self._under_way)
+        return any(sent is None or now - sent < POLLING_AFTER_S for sent in self._under_way.values())
 
     async def _sign(self, page: "Page") -> str:
         """What changes when the page does; empty while it moves on to another page."""
@@ -274,6 +264,11 @@ class Tab:
 
 async def _fulfil(route: "Route", reply: FetchReply) -> None:
     await route.fulfill(status=reply.status or 200, headers=answer_headers(reply.headers), body=reply.body)
+
+
+async def _abort(route: "Route") -> None:
+    """The request fails; a page that would move on stays as it is, where another error would put one in its place."""
+    await route.abort("aborted" if route.request.is_navigation_request() else "failed")
 
 
 def _refuse_socket(socket: "WebSocketRoute") -> None:

@@ -23,6 +23,7 @@ ROBOTS_ITSELF = "/robots.txt is always allowed"
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _ROBOTS_URL = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?(?://[^/?#]*)?/robots\.txt(?:#.*)?", re.IGNORECASE | re.DOTALL)
 _HTML = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
 _TOKEN = re.compile(r"[^\s/;,()]+")
 _RFC_TOKEN = re.compile(r"[a-zA-Z_-]+")
 _COMPATIBLE = re.compile(r"Mozilla/.*?\bcompatible;\s*([^\s/;,()]+)", re.IGNORECASE)
@@ -70,14 +71,14 @@ class RobotsRules:
     """The rules of one file; picklable, safe to share between threads."""
 
     text: str
-    """The rules as they are matched: decoded, cut, newlines folded, without byte order mark and NULs; empty for an HTML
-    answer."""
+    """The rules as they are matched: decoded, cut, newlines folded, without byte order mark and NULs; of a page of HTML
+    its text, empty where that holds no rules."""
     lines: tuple[str, ...]
     groups: tuple[RobotsGroup, ...]
     sitemaps: tuple[str, ...]
     """Values of Sitemap lines as written, each once, in order; may be relative."""
     is_html: bool
-    """The server answered with a page; there are no rules then."""
+    """The server answered with a page that holds no rules."""
 
     def decide(self, url: str, agent: str) -> RobotsDecision:
         """The verdict for one URL; `agent` is a product token or a whole User-Agent. 10 µs for a common file."""
@@ -116,11 +117,14 @@ class RobotsRules:
 
 
 def parse_robots(body: bytes) -> RobotsRules:
-    """Rules of a robots.txt as it came over the wire; anything unreadable in it is left out (RFC 9309 §2.3.1.5)."""
+    """Rules of a robots.txt as it came over the wire; anything unreadable in it is left out (RFC 9309 §2.3.1.5).
+
+    Some editors wrap a real file into a page, so the lines of a page count where there are rules among them."""
     text = _decode(body)
     is_html = _HTML.match(text.lstrip()) is not None
     if is_html:
-        text = ""
+        text = _text_of_page(text)
+        is_html = not text
     lines = tuple(_NEWLINE.split(text))
     text = "\n".join(lines)
     fields = [field for field in map(_split_line, lines) if field]
@@ -162,6 +166,14 @@ def _decode(body: bytes) -> str:
         body = body.removeprefix(mark)
     text = body.replace(b"\0", b"").decode("utf-8", errors="surrogateescape")
     return re.sub(r"[\udc80-\udcff]", lambda m: f"%{ord(m[0]) - 0xDC00:02X}", text)
+
+
+def _text_of_page(page: str) -> str:
+    """Lines of a page without its tags; empty where no group has a rule."""
+    text = _TAG.sub("", page)
+    keys = [field[0] for field in map(_split_line, _NEWLINE.split(text)) if field]
+    agent = next((n for n, key in enumerate(keys) if key.startswith("useragent")), len(keys))
+    return text if {"allow", "disallow"} & set(keys[agent:]) else ""
 
 
 def _with_stand_in(text: str, url: str) -> tuple[str, str]:

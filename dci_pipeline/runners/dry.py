@@ -59,7 +59,7 @@ def dry_run(
     with stores.registry.transaction() as conn:
         read.forget_shadow_lease(conn)
     register_urls(stores, spec, options.urls, run_id)
-    windows = _windows(stores, spec, options.task, partition)
+    windows = (partition,) if partition else _windows(stores, spec, options.task)
     ctx = family.open_run(stores, settings, spec, run_id=run_id, windows=windows, options=options, transport=transport)
     started(ctx)
     drive(ctx, (stage for stage in STAGES[options.task] if not ctx.progress.stop.is_set()))
@@ -74,12 +74,12 @@ def dry_run(
         )
 
 
-def _windows(stores: Stores, spec: ConnectorSpec, task: Task, partition: date | None) -> tuple[date, ...]:
-    """The day asked for; for a reprocess all days that hold bodies, else the database's UTC day."""
-    if partition is not None:
-        return (partition,)
-    today = stores.registry.now().date()
-    if task is not Task.REPROCESS:
-        return (today,)
+def _windows(stores: Stores, spec: ConnectorSpec, task: Task) -> tuple[date, ...]:
+    """For a reprocess all days that hold bodies, else the database's UTC day."""
+    return windows_of(stores, spec) if task is Task.REPROCESS else (stores.registry.now().date(),)
+
+
+def windows_of(stores: Stores, spec: ConnectorSpec) -> tuple[date, ...]:
+    """Days that hold a connector's bodies, oldest first: what a reprocess is for. Today where there are none."""
     with stores.registry.transaction() as conn:
-        return tuple(read.windows_with_bodies(conn, spec.id)) or (today,)
+        return tuple(read.windows_with_bodies(conn, spec.id)) or (stores.registry.now().date(),)

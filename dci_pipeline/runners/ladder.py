@@ -13,11 +13,13 @@ from dci_pipeline.http.direct import make_user_agent
 from dci_pipeline.http.messages import FetchReply
 from dci_pipeline.model.records import Document, Fetched
 from dci_pipeline.model.states import AttemptKind, Outcome
+from dci_pipeline.parsing.html import RobotsFlags
 from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.page_loader import KeptScripts, PageLoader, Ways
 from dci_pipeline.stages.rungs import BROWSER, Standing, learned_level, wants_browser
-from dci_pipeline.stages.shell import read_shell
+from dci_pipeline.stages.shell import Readable, read_shell
+from dci_pipeline.stages.terms import terms_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +59,14 @@ class Ladder:
         content_type = reply.headers.get("content-type")
         if standing.max_level < BROWSER or media_kind(content_type, reply.body) is not MediaKind.HTML:
             return Climbed(reply=reply)
-        shell = read_shell(reply.body, content_type, url=reply.final_url).shell
-        if not wants_browser(standing, shell):
+        sent = read_shell(reply.body, content_type, url=reply.final_url)
+        if not wants_browser(standing, sent.shell):
             return Climbed(reply=reply, learned_level=1)
-        return await self._render(standing, shell, reply)
+        if terms_of(reply.headers, reply.body, reply.final_url).is_reserved:
+            return Climbed(reply=reply)
+        return await self._render(standing, sent, reply)
 
-    async def _render(self, standing: Standing, shell: str | None, reply: FetchReply) -> Climbed:
+    async def _render(self, standing: Standing, sent: Readable, reply: FetchReply) -> Climbed:
         loader = PageLoader(self._ways, self._scripts)
         try:
             rendered = await self._browser.render(self._visit(reply, loader))
@@ -74,8 +78,10 @@ class Ladder:
             return Climbed(reply=held, level=BROWSER, until=loader.held.until)
         if rendered.reply.outcome is not None:
             return Climbed(reply=rendered.reply, level=BROWSER)
-        level = learned_level(standing, shell=shell, has_more=_has_more(rendered.reply, reply))
-        return Climbed(reply=_with_own_validators(rendered), level=BROWSER, learned_level=level, note=loader.missing)
+        shown = read_shell(rendered.reply.body, "text/html; charset=utf-8", url=rendered.reply.final_url)
+        level = learned_level(standing, shell=sent.shell, has_more=shown.characters > sent.characters)
+        answer = _with_flags(_with_own_validators(rendered), sent.robots)
+        return Climbed(reply=answer, level=BROWSER, learned_level=level, note=loader.missing)
 
     def _visit(self, reply: FetchReply, loader: PageLoader) -> Visit:
         settings = self._ctx.settings
@@ -107,10 +113,13 @@ def _without_browser(standing: Standing, reply: FetchReply, why: str) -> Climbed
     return Climbed(reply=_without_validators(reply), note=f"stayed at level 1: {why}")
 
 
-def _has_more(rendered: FetchReply, sent: FetchReply) -> bool:
-    """Whether there is more to read than the server sent."""
-    now, before = (read_shell(r.body, r.headers.get("content-type"), url=r.final_url) for r in (rendered, sent))
-    return now.characters > before.characters
+def _with_flags(rendered: FetchReply, sent: RobotsFlags) -> FetchReply:
+    """What the server's markup asks of crawlers holds, also where scripts took it out of the page."""
+    names = [name for name in ("noindex", "nofollow", "noarchive") if getattr(sent, name)]
+    if not names:
+        return rendered
+    tag = ", ".join(filter(None, (rendered.headers.get("x-robots-tag"), *names)))
+    return replace(rendered, headers={**rendered.headers, "x-robots-tag": tag})
 
 
 def _with_own_validators(rendered: Rendered) -> FetchReply:

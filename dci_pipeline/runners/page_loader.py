@@ -5,9 +5,11 @@ run, so that the second page of a site asks only for its data. A page that could
 host's rate, an unreachable robots.txt) is not taken for what it would show without: it is left due.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
 
 from dci_pipeline.http.direct import DirectFetcher
 from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
@@ -53,6 +55,11 @@ class KeptScripts:
     def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
         self._kept: OrderedDict[str, FetchReply] = OrderedDict()
         self._bytes, self._max_bytes = 0, max_bytes
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, url: str) -> asyncio.Lock:
+        """Held by whoever asks for a script, so that pages that start together ask once."""
+        return self._turns.setdefault(url, asyncio.Lock())
 
     def get(self, url: str) -> FetchReply | None:
         if url not in self._kept:
@@ -75,16 +82,21 @@ class PageLoader:
 
     def __init__(self, ways: Ways, scripts: KeptScripts) -> None:
         self._ways, self._scripts, self._traces = ways, scripts, Traces(ways.ctx)
-        self._admitted: dict[PageRequest, Attempt | FetchReply] = {}
-        """Requests that may be made now, and those whose answer is known."""
         self._refused: dict[str, HopRefusal] = {}
         self.held: Passage | None = None
         """The first refusal that holds for now only, of what the site itself was asked for."""
 
-    async def admit(self, request: PageRequest) -> bool:
-        if request.resource == "script" and (kept := self._scripts.get(request.url)) is not None:
-            self._admitted[request] = kept
-            return True
+    async def load(self, request: PageRequest, sent: Callable[[], None]) -> FetchReply | None:
+        if request.resource != "script":
+            return await self._ask(request, sent)
+        async with self._scripts.turn(request.url):
+            kept = self._scripts.get(request.url)
+            reply = kept or await self._ask(request, sent)
+            if kept is None and reply is not None:
+                self._scripts.keep(request.url, reply)
+            return reply
+
+    async def _ask(self, request: PageRequest, sent: Callable[[], None]) -> FetchReply | None:
         attempt = self._traces.attempt(request.url, AttemptKind.SUBREQUEST, None)
         passage = await self._ways.door.pass_through(request.url)
         attempt = replace(
@@ -94,20 +106,12 @@ class PageLoader:
             self._refuse(request, attempt, passage.refusal)
             if passage.refusal.outcome in _FOR_NOW and request.is_of_the_site:
                 self.held = self.held or passage
-            return False
-        self._admitted[request] = attempt
-        return True
-
-    async def fetch(self, request: PageRequest) -> FetchReply:
-        attempt = self._admitted.pop(request)
-        if isinstance(attempt, FetchReply):
-            return attempt
+            return None
+        sent()
         reply = await self._ways.fetcher.fetch(self._request(request))
         classified = self._ways.judge(attempt, reply)
         await self._ways.heed(attempt, reply, classified)
         self._ways.note(Fetched(attempt=with_reply(self._traces.end(attempt, classified), reply)))
-        if request.resource == "script":
-            self._scripts.keep(request.url, reply)
         return reply
 
     def refuse(self, request: PageRequest) -> None:

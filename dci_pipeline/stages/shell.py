@@ -12,7 +12,7 @@ from lxml import html
 
 from dci_pipeline.parsing.blocks import project_text
 from dci_pipeline.parsing.charset import decode_body
-from dci_pipeline.parsing.html import Page, fold, parse_html
+from dci_pipeline.parsing.html import Page, RobotsFlags, fold, parse_html
 from dci_pipeline.parsing.media import MediaKind, media_kind
 
 MAX_SHELL_TEXT = 200
@@ -39,15 +39,18 @@ class Readable:
     """Of the main region."""
     shell: str | None
     """Why the page is taken for a script shell, as words; None where it is a page."""
+    robots: RobotsFlags
+    """What it asks of crawlers in its own markup."""
 
 
 def read_shell(body: bytes, content_type: str | None, *, url: str) -> Readable:
     """What a reader finds in an HTML body as it was sent. Anything that is no HTML is never a shell."""
     if media_kind(content_type, body) is not MediaKind.HTML:
-        return Readable(characters=len(body), shell=None)
+        return Readable(characters=len(body), shell=None, robots=RobotsFlags())
     page = parse_html(decode_body(body, content_type=content_type).text, url=url)
     characters = _characters(page)
-    return Readable(characters=characters, shell=_mark_of(page) if characters <= MAX_SHELL_TEXT else None)
+    shell = _mark_of(page) if characters <= MAX_SHELL_TEXT else None
+    return Readable(characters=characters, shell=shell, robots=page.robots)
 
 
 def _characters(page: Page) -> int:

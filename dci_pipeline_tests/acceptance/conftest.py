@@ -15,7 +15,7 @@ from dci_pipeline_tests.acceptance.world import Servers, World, make_world, run_
 @pytest.fixture
 def home() -> Iterator[Path]:
     """A fresh DCI_HOME; below /tmp, because root's server runs as another user."""
-    folder = Path(tempfile.mkdtemp(prefix="dci-test-", dir="/tmp"))  # noqa: S108
+    folder = Path(tempfile.mkdtemp(prefix="dci-test-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

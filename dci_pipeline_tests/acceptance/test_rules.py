@@ -11,7 +11,7 @@ import pytest
 from dci_pipeline.model.records import FieldValue
 from dci_pipeline.model.states import Stage
 from dci_pipeline.stages import extract as extract_stage
-from dci_pipeline_tests.acceptance.world import NETWORK, World, etag_of, hall, make_world
+from dci_pipeline_tests.acceptance.world import NETWORK, OUTCOME, World, etag_of, hall, make_world, state_of
 from dci_pipeline_tests.acceptance.world import Servers as WorldServers
 from dci_pipeline_tests.servers_http import Answer, html
 
@@ -32,23 +32,6 @@ DURABLE = {
     "hosts": "host, next_slot_at, blocked_until",
 }
 """What a recomputation must leave as it was."""
-
-OUTCOME = {
-    "captures": "url, content_hash, extracted_hash, verdict",
-    "documents": "url, state, interval_s, change_score, checks, changes, etag, baseline_hash",
-    "versions": "document_id, kind, content_hash",
-    "page_changes": "url, kind, significance, summary, fields, confirmation",
-    "entities": "id, name, properties, removed_at is null as there",
-    "statements": "id, value, retracted",
-    "entity_events": "entity_id, event, cause, delta",
-    "extractions": "document_id, content_hash, extractor_version, structured_hash",
-}
-"""What a disturbed crawl must end in like any other: no times, no ids of runs."""
-
-
-def state_of(world: World, tables: dict[str, str]) -> dict[str, list[str]]:
-    """Each table's rows as text, sorted; the site's port, which is in no id here, stays."""
-    return {table: sorted(map(str, world.rows(f"select {columns} from {table}"))) for table, columns in tables.items()}
 
 
 @contextlib.contextmanager

@@ -58,6 +58,18 @@ extract:
       power_mw: {{css: .power, as: number, unit: MW}}
 """
 
+OUTCOME = {
+    "captures": "url, content_hash, extracted_hash, verdict",
+    "documents": "url, state, interval_s, change_score, checks, changes, etag, baseline_hash",
+    "versions": "document_id, kind, content_hash",
+    "page_changes": "url, kind, significance, summary, fields, confirmation",
+    "entities": "id, name, properties, removed_at is null as there",
+    "statements": "id, value, retracted",
+    "entity_events": "entity_id, event, cause, delta",
+    "extractions": "document_id, content_hash, extractor_version, structured_hash",
+}
+"""What a disturbed crawl must end in like any other: no times, no ids of runs."""
+
 
 def hall(name: str, power: int, extra: str = "") -> bytes:
     """A facility's page; `extra` stands in the body as it is."""
@@ -283,3 +295,8 @@ def make_world(servers: Servers, **changes: Any) -> Iterator[World]:
         site.routes["*"] = world.answer
         yield world
     stores.close()
+
+
+def state_of(world: World, tables: dict[str, str]) -> dict[str, list[str]]:
+    """Each table's rows as text, sorted; the site's port, which is in no id here, stays."""
+    return {table: sorted(map(str, world.rows(f"select {columns} from {table}"))) for table, columns in tables.items()}

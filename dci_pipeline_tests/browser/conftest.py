@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,15 +43,13 @@ class PlainLoader:
     closed_paths: tuple[str, ...] = ()
     """What stands in for robots.txt here."""
 
-    async def admit(self, request: PageRequest) -> bool:
+    async def load(self, request: PageRequest, sent: Callable[[], None]) -> FetchReply | None:
         address = check_url(request.url, self.settings.private_networks)
         if address is not None or request.url.endswith(self.closed_paths or ("\0",)):
             self.refused.append(request.url)
-            return False
+            return None
         self.admitted.append(request.url)
-        return True
-
-    async def fetch(self, request: PageRequest) -> FetchReply:
+        sent()
         return await self.fetcher.fetch(FetchRequest(url=request.url, headers=request.own_headers, timeout_s=20))
 
     def refuse(self, request: PageRequest) -> None:

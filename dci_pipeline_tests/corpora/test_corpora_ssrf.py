@@ -191,7 +191,7 @@ def _is_link_refused(record: Record) -> bool:
     else:
         feed = f"<rss><channel><item><link>{given['feed_link']}</link></item></channel></rss>"
         found = parse_feed(feed.encode(), url="http://h.test/feed", content_type="application/rss+xml")
-        links = [entry.url for entry in found.entries if entry.url] if isinstance(found, Feed) else []
+        links = [item.url for item in found.items if item.url] if isinstance(found, Feed) else []
     return bool(links) and all(check_url(link) is not None for link in links)
 
 

@@ -221,13 +221,13 @@ def test_a_materialization_shows_counts_outcomes_sample_bytes_duration_and_a_lin
     assert event.asset_materialization is not None
     shown = event.asset_materialization.metadata
     assert event.asset_materialization.partition == DAY
-    assert (shown["selected"].value, shown["body_bytes"].value, shown["duration_s"].value) == (2, 10, 1.5)
+    assert (shown["pages due"].value, shown["body bytes"].value, shown["duration (s)"].value) == (2, 10, 1.5)
     assert [record.data for record in shown["outcomes"].records] == [{"outcome": "fetched", "requests": 2}]  # type: ignore[attr-defined]
     assert [record.data for record in shown["sample"].records] == [  # type: ignore[attr-defined]
         {"url": "https://acme.example/", "ms": 12, "extra": '{"a": 1}'}
     ]
     assert shown["operations_site"].value == "https://ops.example/changes?connector=acme&window=2026-11-02"
-    assert shown["mode"].value == "live"
+    assert shown["mode"].value == "live: what was due was fetched"
 
 
 def test_a_range_is_one_run_with_metadata_a_partition(
@@ -242,7 +242,7 @@ def test_a_range_is_one_run_with_metadata_a_partition(
     assert fake.opened[0].windows == (date(2026, 11, 2), date(2026, 11, 3), date(2026, 11, 4))
     events = [e.step_materialization_data.materialization for e in result.all_events if e.is_step_materialization]
     assert len(events) == 15
-    counts = {(e.asset_key.path[1], e.partition): e.metadata["selected"].value for e in events}
+    counts = {(e.asset_key.path[1], e.partition): e.metadata["pages due"].value for e in events}
     assert counts["entities", "2026-11-02"] == 2
     assert counts["entities", "2026-11-03"] == 3
     assert counts["entities", "2026-11-04"] == 4

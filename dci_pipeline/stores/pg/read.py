@@ -210,10 +210,13 @@ def attempts_of(conn: Conn, run_id: str, connector: str) -> list[DictRow]:
 
 
 def problems_of(conn: Conn, run_id: str, connector: str, limit: int) -> list[DictRow]:
-    """Requests of a run that did not give what was asked, one row an outcome and error with an example and a count."""
+    """Requests of a run that did not give what was asked, one row an outcome and error with an example and a count.
+
+    Probes for what a host answers to a page that cannot exist are left out."""
     statement = """
         select outcome, coalesce(error, robots_rule) as reason, min(url) as url, count(*) as requests from attempts
         where run_id = %s and connector = %s and outcome not in ('fetched', 'not_modified')
+          and kind <> 'probe'
         group by outcome, coalesce(error, robots_rule) order by requests desc, url limit %s"""
     return conn.execute(query(statement), (run_id, connector, limit)).fetchall()
 

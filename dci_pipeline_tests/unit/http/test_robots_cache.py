@@ -222,7 +222,7 @@ async def test_each_hop_of_a_redirect_keeps_its_hosts_rate(world: World) -> None
 
 
 async def test_a_page_in_place_of_the_file_is_no_rules(world: World) -> None:
-    world.answers(web.html("<!doctype html><html><body>User-agent: *\nDisallow: /\n</body></html>"))
+    world.answers(web.html("<!doctype html><html><body>Not found</body></html>"))
     answer = await world.decide()
     assert answer.allowed
     assert answer.snapshot_to_record is not None

@@ -32,7 +32,11 @@ def test_the_content_comes_out_block_by_block(packed: bytes) -> None:
     assert max(map(len, blocks)) <= BLOCK
 
 
-@pytest.mark.parametrize("packed", [b"ab", b"\x1f", gzip.compress(b"halls"), b""])
+@pytest.mark.parametrize(
+    "packed",
+    [b"ab", b"\x1f", gzip.compress(b"halls"), b""],
+    ids=["two letters", "half a gzip's mark", "gzip", "nothing"],
+)
 def test_a_source_may_give_a_few_bytes_at_a_time(packed: bytes) -> None:
     expected = b"halls" if packed.startswith(b"\x1f\x8b") else packed
     assert b"".join(iter_inflated(_Trickle(packed), max_bytes=1000)) == expected

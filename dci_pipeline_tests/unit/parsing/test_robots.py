@@ -84,12 +84,27 @@ def test_robots_txt_itself_is_always_allowed() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"<!DOCTYPE html><html><body>User-agent: *\nDisallow: /\n</body></html>",
-        b"\xef\xbb\xbf \n<html lang=en>\nUser-agent: *\nDisallow: /\n",
-        b"<HEAD>\nUser-agent: *\nDisallow: /\n",
+        b"<!DOCTYPE html><html><body>User-agent: *<br>\nDisallow: /private<br>\n</body></html>",
+        b"\xef\xbb\xbf \n<html lang=en>\nUser-agent: *\nDisallow: /private\n",
+        b"<HEAD>\nUser-agent: *\nDisallow: /private</HEAD>\n",
     ],
 )
-def test_an_html_answer_is_no_rules(body: bytes) -> None:
+def test_rules_in_a_page_are_rules(body: bytes) -> None:
+    rules = parse_robots(body)
+    assert not rules.is_html
+    assert rules.decide("https://dc.example/private/a", BOT).rule == "Disallow: /private"
+    assert rules.decide("https://dc.example/a", BOT).allowed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<!DOCTYPE html><html><body><h1>Not found</h1></body></html>",
+        b"<html><body>Disallow: /\nUser-agent: *\n</body></html>",
+        b"\xef\xbb\xbf \n<html lang=en>\n<p>No page here.\nSitemap: https://dc.example/s.xml\n",
+    ],
+)
+def test_a_page_without_a_rule_is_no_rules(body: bytes) -> None:
     rules = parse_robots(body)
     assert rules.is_html
     assert rules.decide("https://dc.example/a", BOT) == RobotsDecision(allowed=True, line=None, rule=NO_RULE)
