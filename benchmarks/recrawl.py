@@ -162,7 +162,7 @@ def measure(pages: int) -> dict[str, object]:
     """One comparison in this process."""
     a_host = max(1, pages // HOSTS)
     total = a_host * HOSTS
-    home = Path(tempfile.mkdtemp(prefix="dci-bench-", dir="/tmp"))  # noqa: S108  # root's server is another user
+    home = Path(tempfile.mkdtemp(prefix="dci-bench-", dir="/tmp"))  # root's server is another user
     home.chmod(0o755)
     settings = Settings(DCI_HOME=home, DCI_ALLOW_PRIVATE="127.0.0.0/8")
     stores = open_stores(settings)

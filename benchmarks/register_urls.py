@@ -30,6 +30,7 @@ from dci_pipeline.stores.pg import documents
 
 CHUNK = 500
 """Rows a transaction, as the IO manager writes them."""
+SMOKE_URLS = 2_000
 YAML_HASH = "0" * 64
 NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)
 PLAIN_COPY: LiteralString = (
@@ -127,10 +128,11 @@ def measure(url: str, count: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="URLs registered a second, beside plain COPY")
     parser.add_argument("--urls", type=int, default=100_000)
+    parser.add_argument("--smoke", action="store_true", help=f"only {SMOKE_URLS} URLs, to see that it works")
     parser.add_argument("--database-url", help="a PostgreSQL server; default: an embedded one in a temporary folder")
     arguments = parser.parse_args()
     with server(arguments.database_url) as url, database(url) as fresh:
-        print(json.dumps(measure(fresh, arguments.urls)))
+        print(json.dumps(measure(fresh, SMOKE_URLS if arguments.smoke else arguments.urls)))
 
 
 if __name__ == "__main__":

@@ -186,6 +186,12 @@ def test_the_deployments_processes_are_the_same_in_compose_and_kubernetes() -> N
         ]
 
 
+def test_every_benchmark_is_described_and_has_a_smoke() -> None:
+    scripts = sorted((REPO_ROOT / "benchmarks").glob("*.py"))
+    assert first_cells((REPO_ROOT / "benchmarks" / "README.md").read_text()) == {script.name for script in scripts}
+    assert [script.name for script in scripts if "--smoke" not in script.read_text()] == []
+
+
 def test_log_levels_are_the_documented_ones() -> None:
     levels = get_args(Settings.model_fields["log_level"].annotation)
     assert all(f"`{level}`" in README for level in levels)

@@ -27,7 +27,7 @@ from dci_pipeline.runners.stores import Stores
 from dci_pipeline.settings import REPO_ROOT, Settings, load_settings
 from dci_pipeline.stores.pg import read
 from dci_pipeline.stores.pg.forget import Target
-from dci_pipeline.upkeep.forget import forget
+from dci_pipeline.upkeep.forget import Kept, forget
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -122,7 +122,8 @@ def _forget(stores: Stores) -> None:
     lease = LeaseKeeper(stores.registry, CONNECTOR, "dci-demo")
     lease.acquire()
     try:
-        forget(stores.registry, stores.archive, Target(kind="connector", name=CONNECTOR))
+        kept = Kept(registry=stores.registry, archive=stores.archive, analytics=stores.analytics)
+        forget(kept, Target(kind="connector", name=CONNECTOR))
     finally:
         lease.release()
     drain(stores)

@@ -190,7 +190,8 @@ def _counted(settings: Settings, stores: Stores, target: Target) -> dict[str, in
 
 def _forget(settings: Settings, stores: Stores, target: Target) -> dict[str, int]:
     with _held(stores.registry, target):
-        gone: dict[str, int] = dict(forgetting.forget(stores.registry, stores.archive, target))
+        kept = forgetting.Kept(registry=stores.registry, archive=stores.archive, analytics=stores.analytics)
+        gone: dict[str, int] = dict(forgetting.forget(kept, target))
     drain(stores)
     return {**gone, **_dagster(settings, target, is_dry=False)}
 

@@ -1,7 +1,7 @@
 """`dci run` and `dci discover`: a connector's run as a Dagster run, or as a dry run that keeps nothing."""
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from types import FrameType
@@ -15,7 +15,7 @@ from dci_pipeline.cli.session import find_connector, opened
 from dci_pipeline.cli.watch import RunWatch
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.errors import UnknownThingError, UsageError
-from dci_pipeline.model.states import Task
+from dci_pipeline.model.states import RunStatus, Task
 from dci_pipeline.runners.context import RunContext, RunOptions
 from dci_pipeline.runners.dry import DryRun, dry_run, windows_of
 from dci_pipeline.runners.seeds import canonical_urls, register_urls
@@ -87,9 +87,8 @@ def _start(
         return _start_dry(settings, spec, options, day, as_json=as_json)
     with opened(settings) as stores:
         _check_day(settings, stores, day)
-        label = f"{options.task} {spec.id}"
         days = [day] if day or options.task is not Task.REPROCESS else windows_of(stores, spec)
-        result = combined([launch(settings, stores, spec, options, one, label=label) for one in days])
+        result = combined(list(_iter_days(settings, stores, spec, options, days)))
     if as_json:
         print_json(result)
     else:
@@ -118,6 +117,8 @@ def launch(
         row = read.run_row(conn, done.run_id, spec.id)
         problems = read.problems_of(conn, done.run_id, spec.id, PROBLEMS)
     row = row or {"run_id": done.run_id, "connector": spec.id, "task": options.task}
+    if done.success and row.get("status") == RunStatus.RUNNING:
+        row["status"] = RunStatus.OK  # no stage had anything to do, so none has closed the row
     return {**run_json(row, done.error), "problems": problems}
 
 
@@ -140,6 +141,18 @@ def run_json(row: Mapping[str, Any], error: str | None = None) -> dict[str, Any]
     }
 
 
+def _iter_days(
+    settings: Settings, stores: Stores, spec: ConnectorSpec, options: RunOptions, days: Iterable[date | None]
+) -> Iterator[dict[str, Any]]:
+    """A run a day, until one does not end well."""
+    for day in days:
+        label = f"{options.task} {spec.id}" + (f" {day}" if day else "")
+        result = launch(settings, stores, spec, options, day, label=label)
+        yield result
+        if exit_code(result):
+            return
+
+
 def combined(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Runs of several days as one: numbers added, the worst status, the first error; of one run the run itself."""
     worst = max(results, key=lambda result: _BY_BADNESS.index(result["status"]))
@@ -149,7 +162,7 @@ def combined(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **added,
         "status": worst["status"],
         "windows": [day for result in results for day in result["windows"]],
-        "seconds": sum(result["seconds"] or 0 for result in results),
+        "seconds": sum(result["seconds"] or 0 for result in results) or None,
         "error": next((result["error"] for result in results if result["error"]), None),
         "problems": [problem for result in results for problem in result["problems"]],
     }

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from dci_pipeline.cli.output import notices
 from dci_pipeline.errors import StoreError
+from dci_pipeline.runners.lease import process_name
 from dci_pipeline.stores.pg import read
 from dci_pipeline.stores.registry import Registry
 
@@ -24,6 +25,7 @@ class RunWatch:
     def __init__(self, registry: Registry, connector: str, label: str, *, offset: timedelta = timedelta(0)) -> None:
         self._registry, self._connector, self._offset = registry, connector, offset
         self._since = registry.now()
+        self._own_process = process_name()
         self._stop = threading.Event()
         self._told = ""
         self._bar = _bar(notices())
@@ -58,7 +60,7 @@ class RunWatch:
                 done, due = read.progress(conn, run["run_id"], self._connector, now) if run else (0, 0)
         except StoreError:
             return  # the run itself will say so
-        if lease and run and lease["run_id"] != run["run_id"] and run["status"] == "running":
+        if run and run["live"] and lease and lease["process"] != self._own_process:
             self._tell(f"waiting: run {lease['run_id']} on host {lease['host']} holds {self._connector}")
         if run:
             self._bar.update(self._task, completed=done, total=max(done + due, 1))

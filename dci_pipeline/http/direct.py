@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 import certifi
@@ -79,7 +79,10 @@ class DirectFetcher:
             max_headers=MAX_HEADER_FIELDS,
             trust_env=False,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+            trace_configs=[_note_reuse()],
         )
+        # aiohttp would ask a second time by itself when a connection breaks, past the host's rate; no public switch.
+        self._session._retry_connection = False
         return self
 
     async def __aexit__(
@@ -134,6 +137,21 @@ class _Exchange:
     is_truncated: bool = False
     outcome: Outcome | None = None
     error: str | None = None
+    is_on_kept: bool = False
+    """The request went out on a connection that was kept from an earlier one."""
+    is_cut_off: bool = False
+    """The connection ended before an answer began."""
+
+
+def _note_reuse() -> aiohttp.TraceConfig:
+    """Tells an exchange that its connection is a kept one."""
+
+    async def note(session: object, context: Any, params: object) -> None:
+        context.trace_request_ctx.is_on_kept = True
+
+    config = aiohttp.TraceConfig()
+    config.on_connection_reuseconn.append(note)
+    return config
 
 
 class _Fetch:
@@ -155,7 +173,7 @@ class _Fetch:
         url = self._request.url
         self._trail.is_circle(url)
         while True:
-            exchange = await self._exchange(url)
+            exchange = await self._exchange_again(await self._exchange(url))
             if exchange.outcome is not None or exchange.location is None:
                 return self._reply(exchange)
             self._chain.append(Hop(status=exchange.status or 0, url=url))
@@ -178,6 +196,16 @@ class _Fetch:
             return replace(exchange, url=target, outcome=refusal.outcome, error=refusal.error)
         return target
 
+    async def _exchange_again(self, exchange: _Exchange) -> _Exchange:
+        """A kept connection may have been closed by the server just as it was used again (RFC 9112 §9.5).
+
+        Then the request is made once more, in a slot of its own: where none may leave, the first answer stands."""
+        if not (exchange.is_on_kept and exchange.is_cut_off):
+            return exchange
+        if self._request.allow_hop is not None and await self._request.allow_hop(exchange.url) is not None:
+            return exchange
+        return await self._exchange(exchange.url)
+
     async def _exchange(self, url: str) -> _Exchange:
         """One request and its whole answer. Every failure of the net becomes the exchange's outcome."""
         exchange = _Exchange(url=url)
@@ -192,6 +220,8 @@ class _Fetch:
             exchange.outcome, exchange.error = self._out_of_time(exchange, exc)
         except (aiohttp.ClientError, OSError, ValueError) as exc:
             exchange.outcome, exchange.error = outcome_of(exc)
+            is_broken = isinstance(exc, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+            exchange.is_cut_off = is_broken and exchange.status is None
         self._spent_s += time.perf_counter() - started
         return exchange
 
@@ -200,6 +230,7 @@ class _Fetch:
             URL(exchange.url, encoded=True),
             headers=self._headers_for(exchange.url),
             allow_redirects=False,
+            trace_request_ctx=exchange,
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=self._request.connect_timeout_s, sock_read=self._request.read_timeout_s
             ),

@@ -1,8 +1,8 @@
 """One page in the browser: a fresh context, its requests answered by us, read when its text stands still.
 
 Waiting is for text, not for silence: a page that polls or listens to a stream is never idle. A page is read once its
-load event came, nothing that it asked for is missing, and its text and its number of elements have not moved for a
-second; at the latest when the time is over. A request under way for longer than five seconds is a poll and is not
+load event came and for a second nothing that it asked for was missing and its text and its number of elements did not
+move; at the latest when the time is over. A request under way for longer than five seconds is a poll and is not
 waited for. Time in which the page waits for a host's rate is ours, not its own.
 """
 
@@ -38,7 +38,22 @@ _SIGN = """() => {
   const body = document.body, text = body ? body.innerText.length : 0;
   return `${document.readyState}:${text}:${document.getElementsByTagName('*').length}`;
 }"""
+# Components keep their text in shadow roots, which are no part of the document's markup: it is brought in where it is
+# shown, slots filled.
 _READ = """max => {
+  const bringIn = root => {
+    for (const host of [...root.querySelectorAll('*')].filter(element => element.shadowRoot)) {
+      const shadow = host.shadowRoot;
+      bringIn(shadow);
+      for (const slot of [...shadow.querySelectorAll('slot')]) {
+        const given = slot.assignedNodes();
+        slot.replaceWith(...(given.length ? given : slot.childNodes));
+      }
+      shadow.querySelectorAll('style').forEach(style => style.remove());
+      host.prepend(...shadow.childNodes);
+    }
+  };
+  bringIn(document);
   const kind = document.doctype, html = document.documentElement ? document.documentElement.outerHTML : '';
   return html.length > max ? null : (kind ? `<!DOCTYPE ${kind.name}>` : '') + html;
 }"""
@@ -232,9 +247,9 @@ class Tab:
         while spent < settle_s:
             await asyncio.sleep(POLL_S)
             sign = await self._sign(page)
-            still = still + POLL_S if sign == last and sign.startswith("complete") else 0.0
-            last = sign
-            if still >= STILL_S and not self._is_loading():
+            is_still = sign == last and sign.startswith("complete") and not self._is_loading()
+            last, still = sign, still + POLL_S if is_still else 0.0
+            if still >= STILL_S:
                 return
             spent += 0.0 if None in self._under_way.values() else POLL_S
 

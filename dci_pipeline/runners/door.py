@@ -69,10 +69,19 @@ class Door:
         return host_gap_s(self._ctx.spec.fetch.requests_per_second, delay_s)
 
 
+def refused_by_guard(answer: RobotsAnswer) -> str | None:
+    """Why the address guard refused the host when its robots.txt was asked for: only then was its name resolved."""
+    if answer.fetch is None or answer.fetch.reply.outcome is not Outcome.BLOCKED_DESTINATION:
+        return None
+    return answer.fetch.reply.error or "the address guard refused the host"
+
+
 def _held(answer: RobotsAnswer, now: datetime) -> Passage | None:
     """The refusal of robots.txt; None where it allows the URL."""
     if answer.allowed:
         return None
+    if (refused := refused_by_guard(answer)) is not None:
+        return Passage(refusal=HopRefusal(outcome=Outcome.BLOCKED_DESTINATION, error=refused))
     if answer.too_long is not None:
         return _too_long(answer.too_long, answer.rule, now)
     outcome = Outcome.ROBOTS if answer.unreachable_until is None else Outcome.ROBOTS_UNREACHABLE

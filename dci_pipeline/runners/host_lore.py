@@ -35,6 +35,8 @@ class _Known:
     facts: HostFacts
     soft_404: PageSignature | None
     confirmations: int
+    was_tried: bool = False
+    """This process has asked for the soft 404, or found that another is at it: once a run."""
 
 
 class HostLore:
@@ -52,12 +54,13 @@ class HostLore:
 
     async def soft_404(self, url: str, now: datetime) -> PageSignature | None:
         """How the host of a page answers a path that does not exist; asks it where nobody knows."""
-        host = host_key(url)
-        async with self._turns.setdefault(host, asyncio.Lock()):
-            known = await self._of(host)
-            if must_learn_soft_404(known.facts, now) and await asyncio.to_thread(self._ports.claim_soft_404, host, now):
-                await self._learn(known, url, now)
-            return known.soft_404
+        known = await self._of(host_key(url))
+        async with self._turns.setdefault(known.facts.host, asyncio.Lock()):
+            if not known.was_tried and must_learn_soft_404(known.facts, now):
+                known.was_tried = True
+                if await asyncio.to_thread(self._ports.claim_soft_404, known.facts.host, now):
+                    await self._learn(known, url, now)
+        return known.soft_404
 
     async def must_check(self, host: str) -> bool:
         """Counts a 304 of the host; whether this one is to be checked by a full fetch."""
@@ -83,7 +86,6 @@ class HostLore:
             found = signature_of(reply)
         await asyncio.to_thread(self._ports.learn_soft_404, known.facts.host, found, now)
         known.soft_404 = found
-        known.facts = await asyncio.to_thread(self._ports.facts, known.facts.host)
 
 
 def signature_of(reply: FetchReply) -> PageSignature | None:

@@ -17,8 +17,9 @@ from dci_pipeline.parsing.html import RobotsFlags
 from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.page_loader import KeptScripts, PageLoader, Ways
+from dci_pipeline.stages.fetch import Classified
 from dci_pipeline.stages.rungs import BROWSER, Standing, learned_level, wants_browser
-from dci_pipeline.stages.shell import Readable, read_shell
+from dci_pipeline.stages.shell import MAX_SHELL_TEXT, Readable, read_shell
 from dci_pipeline.stages.terms import terms_of
 
 
@@ -74,11 +75,13 @@ class Ladder:
             return _without_browser(standing, reply, str(exc))
         if loader.held is not None and loader.held.refusal is not None:
             error = f"not rendered: {loader.held.refusal.error}"
-            held = replace(rendered.reply, outcome=Outcome.SKIPPED, error=error, body=b"")
-            return Climbed(reply=held, level=BROWSER, until=loader.held.until)
+            held = Classified(outcome=Outcome.SKIPPED, error=error)
+            return Climbed(reply=_failed(rendered.reply, held), level=BROWSER, until=loader.held.until)
         if rendered.reply.outcome is not None:
             return Climbed(reply=rendered.reply, level=BROWSER)
         shown = read_shell(rendered.reply.body, "text/html; charset=utf-8", url=rendered.reply.final_url)
+        if loader.failed is not None and shown.characters <= MAX_SHELL_TEXT:
+            return Climbed(reply=_failed(rendered.reply, loader.failed), level=BROWSER)
         level = learned_level(standing, shell=sent.shell, has_more=shown.characters > sent.characters)
         answer = _with_flags(_with_own_validators(rendered), sent.robots)
         return Climbed(reply=answer, level=BROWSER, learned_level=level, note=loader.missing)
@@ -108,9 +111,14 @@ def with_rung(fetched: Fetched, climbed: Climbed) -> Fetched:
 def _without_browser(standing: Standing, reply: FetchReply, why: str) -> Climbed:
     """A page that was never rendered stays what the server sent; one that was must not be taken for its shell."""
     if standing.learned_level >= BROWSER:
-        failed = replace(reply, outcome=Outcome.UNKNOWN, error=f"the page needs its scripts run, but {why}", body=b"")
-        return Climbed(reply=failed)
+        failed = Classified(outcome=Outcome.UNKNOWN, error=f"the page needs its scripts run, but {why}")
+        return Climbed(reply=_failed(reply, failed))
     return Climbed(reply=_without_validators(reply), note=f"stayed at level 1: {why}")
+
+
+def _failed(reply: FetchReply, why: Classified) -> FetchReply:
+    """An answer that is not to be taken for the page."""
+    return replace(reply, outcome=why.outcome, error=why.error, body=b"")
 
 
 def _with_flags(rendered: FetchReply, sent: RobotsFlags) -> FetchReply:

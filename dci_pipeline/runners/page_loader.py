@@ -15,10 +15,10 @@ from dci_pipeline.http.direct import DirectFetcher
 from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
 from dci_pipeline.http.page_requests import PageRequest
 from dci_pipeline.model.records import Attempt, Fetched
-from dci_pipeline.model.states import AttemptKind, Outcome
+from dci_pipeline.model.states import UNREACHABLE, AttemptKind, Outcome
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.door import Door, Passage
-from dci_pipeline.runners.traces import Traces, with_reply
+from dci_pipeline.runners.traces import Traces, pause_of, with_reply
 from dci_pipeline.stages.fetch import Classified
 
 MAX_REFUSALS = 20
@@ -26,6 +26,7 @@ MAX_REFUSALS = 20
 MAX_KEPT_BYTES = 64_000_000
 """Scripts in memory: those of some thirty sites."""
 TIMEOUT_S = 30.0
+_FAILURES = UNREACHABLE | {Outcome.HTTP_5XX}
 _FOR_NOW = frozenset({Outcome.SKIPPED, Outcome.ROBOTS_UNREACHABLE})
 
 
@@ -85,6 +86,8 @@ class PageLoader:
         self._refused: dict[str, HopRefusal] = {}
         self.held: Passage | None = None
         """The first refusal that holds for now only, of what the site itself was asked for."""
+        self.failed: Classified | None = None
+        """The first failure of the site to give its data."""
 
     async def load(self, request: PageRequest, sent: Callable[[], None]) -> FetchReply | None:
         if request.resource != "script":
@@ -111,8 +114,20 @@ class PageLoader:
         reply = await self._ways.fetcher.fetch(self._request(request))
         classified = self._ways.judge(attempt, reply)
         await self._ways.heed(attempt, reply, classified)
-        self._ways.note(Fetched(attempt=with_reply(self._traces.end(attempt, classified), reply)))
+        ended = with_reply(self._traces.end(attempt, classified), reply)
+        self._ways.note(Fetched(attempt=ended))
+        if request.is_of_the_site:
+            self._note_failure(ended, reply)
         return reply
+
+    def _note_failure(self, attempt: Attempt, reply: FetchReply) -> None:
+        error = f"{attempt.url[:200]}: {attempt.error}"
+        if attempt.outcome is Outcome.RATE_LIMIT:
+            pause = pause_of(attempt, reply)
+            refusal = HopRefusal(outcome=Outcome.SKIPPED, error=error)
+            self.held = self.held or Passage(refusal=refusal, until=pause.until if pause is not None else None)
+        elif attempt.outcome in _FAILURES:
+            self.failed = self.failed or Classified(outcome=attempt.outcome, error=error)
 
     def refuse(self, request: PageRequest) -> None:
         error = f"the page would send {request.method}; only GET is sent"

@@ -27,7 +27,7 @@ from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.parsing.urls import host_key, host_of, registrable_domain
 from dci_pipeline.runners.context import RunContext
-from dci_pipeline.runners.door import Door
+from dci_pipeline.runners.door import Door, refused_by_guard
 from dci_pipeline.runners.host_lore import HostLore
 from dci_pipeline.runners.ladder import Climbed, Ladder, with_rung
 from dci_pipeline.runners.opt_out import load_opt_out, opt_out_refusal
@@ -349,6 +349,8 @@ def _held_by_robots(
     """Outcome, host's pause and next check where robots.txt lets nothing through now."""
     if answer.allowed:
         return None
+    if (refused := refused_by_guard(answer)) is not None:
+        return Classified(outcome=Outcome.BLOCKED_DESTINATION, error=refused), None, None
     if answer.too_long is not None:
         until = attempt.started_at + timedelta(seconds=answer.too_long.wait_s)
         return Classified(outcome=Outcome.SKIPPED, error=answer.rule), None, until

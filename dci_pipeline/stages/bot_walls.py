@@ -3,12 +3,16 @@
 A wall's own header decides at any status. A body decides only where its status is one that walls use, and at 200 only
 where little else is on the page, for pages that write about walls, and pages that carry a wall's script, are pages.
 Nothing here leads to a way around: a wall is an outcome, and the host gets its pause.
+
+A consent wall, a page that only asks for consent to cookies where another was asked for, is such a wall: it is
+BOT_CHALLENGE in the ledger, the class of what stands in front of a page, for a person has to look at it and nothing is
+consented to in anybody's name. A banner over a page is no wall: its page is there.
 """
 
 import re
 from collections.abc import Mapping
 
-from dci_pipeline.stages.soft_404 import visible_text
+from dci_pipeline.stages.soft_404 import page_title, visible_text
 
 _HEADERS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE), maker)
@@ -57,6 +61,21 @@ _BODY: tuple[tuple[bytes, str], ...] = (
 )
 """Lower case; looked for in the first part of the body only."""
 
+_CONSENT_MARKS = (b"consent.google.", b"consent.youtube.", b"consent.yahoo.", b"guce.", b"myprivacy.dpgmedia")
+"""In the forms and links of consent walls of their makers."""
+_CONSENT_TITLE = re.compile(
+    r"before you continue|bevor sie fortfahren|avant de continuer|privacy ?(?:gate|wall|choices|settings)"
+    r"|cookie ?(?:wall|consent|choices|settings)|your privacy matters|we value your privacy|cookie-?einwilligung",
+    re.IGNORECASE,
+)
+_CONSENT_BUTTON = re.compile(
+    r"(?:accept|agree|allow|reject|refuse)(?: to)? all|i (?:accept|agree)|alle? (?:akzeptieren|ablehnen)"
+    r"|tout (?:accepter|refuser)|alles (?:accepteren|weigeren)|akkoord",
+    re.IGNORECASE,
+)
+_MAX_CONSENT_TEXT = 4_000
+"""Characters of a consent wall with its legal words, at most; a cookie policy is longer and has no such button."""
+
 _WALL_STATUSES = frozenset({401, 403, 405, 406, 429, 503})
 _HEAD_BYTES = 131_072
 _MAX_WALL_TEXT = 1_200
@@ -65,6 +84,8 @@ _MAX_WALL_TEXT = 1_200
 
 def bot_wall_of(status: int, headers: Mapping[str, str], body: bytes) -> str | None:
     """One line that names the wall that answered; None where the site itself did."""
+    if status in (200, 401, 403, 451) and _is_consent_wall(body):
+        return f"a consent wall answered with {status}"
     maker = _by_header(headers)
     if maker is None and status in _WALL_STATUSES | {200, 202}:
         maker = _by_body(status, body)
@@ -85,3 +106,15 @@ def _by_body(status: int, body: bytes) -> str | None:
     if status in (200, 202) and (len(body) > _HEAD_BYTES or len(visible_text(body)) > _MAX_WALL_TEXT):
         return None
     return maker
+
+
+def _is_consent_wall(body: bytes) -> bool:
+    """A page whose own title or maker is that of a consent wall, with its button and little else."""
+    head = body[:_HEAD_BYTES]
+    is_marked = any(mark in head.lower() for mark in _CONSENT_MARKS)
+    if not is_marked and not _CONSENT_TITLE.search(page_title(head)):
+        return False
+    if len(body) > 4 * _HEAD_BYTES:
+        return False
+    text = visible_text(body)
+    return len(text) <= _MAX_CONSENT_TEXT and _CONSENT_BUTTON.search(text) is not None

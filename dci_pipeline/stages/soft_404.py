@@ -37,7 +37,7 @@ def make_signature(body: bytes) -> PageSignature:
     words = visible_text(body).lower().split()
     runs = {" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2))} if words else set()
     hashes = sorted(zlib.crc32(run.encode()) for run in runs)
-    return PageSignature(title=_title(body), shingles=frozenset(hashes[:MAX_SIGNATURE]))
+    return PageSignature(title=page_title(body), shingles=frozenset(hashes[:MAX_SIGNATURE]))
 
 
 def is_like(page: PageSignature, other: PageSignature) -> bool:
@@ -54,6 +54,7 @@ def visible_text(body: bytes) -> str:
     return " ".join(html.unescape(shown.decode("utf-8", errors="replace")).split())
 
 
-def _title(body: bytes) -> str:
+def page_title(body: bytes) -> str:
+    """Title of an HTML body, white space folded; empty without one."""
     found = _TITLE.search(body[:_HEAD_BYTES])
     return " ".join(html.unescape(found[1].decode("utf-8", errors="replace")).split()) if found else ""

@@ -68,6 +68,11 @@ class Analytics(Protocol):
     def current(self, table: str, **equals: object) -> list[Row]:
         """Rows that are true now and whose columns equal the values, ordered by connector, window, id."""
 
+    def erase(self, **among: Sequence[str]) -> None:
+        """Delete for good, from every table that has all these columns, the rows with one of the values in each.
+
+        Tombstones stay: they hold keys alone, and a row that comes late from another drain stays hidden by them."""
+
     def close(self) -> None:
         """Let go of connections and, where it is embedded, of the engine."""
 
@@ -157,6 +162,15 @@ class AnalyticsStore:
         where = f"WHERE {' AND '.join(tests)} " if tests else ""
         sql = f"SELECT * FROM {target.view} {where}ORDER BY connector, `window`, id"  # noqa: S608 – names from the schema
         return self.query(sql, equals)
+
+    def erase(self, **among: Sequence[str]) -> None:
+        """Delete rows for good, in every table that has all these columns; done when it returns."""
+        values = {name: list(value) for name, value in among.items()}
+        tests = " AND ".join(f"`{name}` IN {{{name}:Array(String)}}" for name in among)
+        for table in TABLES.values():
+            if among.keys() <= {column.name for column in table.columns}:
+                sql = f"ALTER TABLE {table.name} DELETE WHERE is_deleted = 0 AND {tests} SETTINGS mutations_sync = 2"
+                self._call(lambda client, sql=sql: client.command(sql, parameters=values))  # type: ignore[misc]
 
     def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
         """Rows of a query as dicts; parameters stand in it as `{name:Type}`. Times come back aware, in UTC."""
@@ -271,6 +285,14 @@ class MemoryAnalytics:
             if not row["is_deleted"] and all(row[name] == value for name, value in equals.items())
         ]
 
+    def erase(self, **among: Sequence[str]) -> None:
+        """Delete rows for good, in every table that has all these columns."""
+        with self._mutex:
+            for name, rows in self._rows.items():
+                if among.keys() <= {column.name for column in TABLES[name].columns}:
+                    for key in [k for k, row in rows.items() if _is_among(row, among) and not row["is_deleted"]]:
+                        del rows[key]
+
     def close(self) -> None:
         """Nothing to let go of; the rows stay."""
 
@@ -310,6 +332,10 @@ def _migrate(client: Client, database: str) -> None:
     for table in TABLES.values():
         for statement in ddl(table):
             client.command(statement)
+
+
+def _is_among(row: Row, among: Mapping[str, Sequence[str]]) -> bool:
+    return all(row[name] in values for name, values in among.items())
 
 
 def _revision(row: Row) -> int:

@@ -1,17 +1,22 @@
 """Takedown, erasure, a deleted source: everything that is kept of a connector, a host or a URL is deleted.
 
-Rows first with the objects tombstoned, then bytes, then the documents' rows, which until then are the record of what
-is still to be done: killed anywhere, the same call again finishes. Whoever calls it holds the leases of the connectors
-concerned, so that no live run writes meanwhile.
+Rows first with the objects tombstoned, then bytes and analytics, then the documents' rows, which until then are the
+record of what is still to be done: killed anywhere, the same call again finishes. Analytics hears of the deleted rows
+through the outbox too, so that a row which another process is just about to add is hidden. Whoever calls it holds the
+leases of the connectors concerned, so that no live run writes meanwhile.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.errors import UsageError
 from dci_pipeline.model.ids import document_id
 from dci_pipeline.parsing.urls import RejectedUrl, canonical_url
+from dci_pipeline.stores.analytics import Analytics
 from dci_pipeline.stores.archive import ArchiveStore
 from dci_pipeline.stores.pg import forget as pg
 from dci_pipeline.stores.pg.forget import Key, Target
@@ -49,18 +54,29 @@ def _url_target(url: str, specs: Sequence[ConnectorSpec]) -> Target:
     return Target(kind="url", name=url, ids=tuple(map(document_id, spelt)), urls=(*spelt, url))
 
 
-def forget(registry: Registry, archive: ArchiveStore, target: Target, on_step: OnStep | None = None) -> Counter[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The stores that things are kept in."""
+
+    registry: Registry
+    archive: ArchiveStore
+    analytics: Analytics
+
+
+def forget(kept: Kept, target: Target, on_step: OnStep | None = None) -> Counter[str]:
     """Rows deleted by table and `objects` deleted from the archive. Idempotent; resumes where it was killed.
 
     `on_step` hears of every batch after it is committed."""
     gone: Counter[str] = Counter()
-    while keys := _next(registry, target):
-        gone.update(_forget_batch(registry, archive, keys))
+    while keys := _next(kept.registry, target):
+        gone.update(_forget_batch(kept, keys))
         if on_step is not None:
             on_step(gone)
-    with registry.transaction() as conn:
+    with kept.registry.transaction() as conn:
         gone.update(pg.forget_rest(conn, target))
-    delete_tombstoned(registry, archive)
+    delete_tombstoned(kept.registry, kept.archive)
+    if target.kind == "connector":
+        kept.analytics.erase(connector=[target.name])
     return +gone
 
 
@@ -89,13 +105,15 @@ def _next(registry: Registry, target: Target) -> list[Key]:
         return pg.documents_of(conn, target, BATCH)
 
 
-def _forget_batch(registry: Registry, archive: ArchiveStore, keys: list[Key]) -> Counter[str]:
-    with registry.transaction() as conn:
+def _forget_batch(kept: Kept, keys: list[Key]) -> Counter[str]:
+    with kept.registry.transaction() as conn:
         gone = pg.forget_contents(conn, keys)
-    delete_tombstoned(registry, archive)
+    delete_tombstoned(kept.registry, kept.archive)
     for key in keys:
-        _sweep(registry, archive, key)
-    with registry.transaction() as conn:
+        _sweep(kept.registry, kept.archive, key)
+    for connector, documents in groupby(keys, key=itemgetter(0)):
+        kept.analytics.erase(connector=[connector], document_id=[key[1] for key in documents])
+    with kept.registry.transaction() as conn:
         return gone + pg.forget_documents(conn, keys)
 
 

@@ -18,10 +18,13 @@ from dci_pipeline.model.states import DocumentState
 from dci_pipeline.parsing.globs import compile_glob
 from dci_pipeline.parsing.opt_out import OptOut
 from dci_pipeline.parsing.robots import parse_robots, product_token
-from dci_pipeline.parsing.urls import path_and_query
+from dci_pipeline.parsing.urls import host_of, path_and_query
 from dci_pipeline.scheduling.intervals import scale
 from dci_pipeline.settings import Settings
 from dci_pipeline.stores.pg.why import Known
+
+_LOOPBACK = ("localhost", "127.", "[::1]")
+"""Hosts that may be crawled without a contact."""
 
 Verdict = Literal["stops", "waits", "passes", "unknown"]
 
@@ -91,6 +94,8 @@ def _terms(question: Question) -> Iterator[Reason]:
         yield _stop("terms", f"the opt-out list has {entry}, so nothing there is asked for any connector")
     elif spec.legal.crawl == "forbidden":
         yield _stop("terms", f"legal.crawl is forbidden in {spec.id}.yaml")
+    elif not (spec.legal.contact or question.settings.contact or host_of(question.url).startswith(_LOOPBACK)):
+        yield _stop("terms", "nobody is named whom the site's owner could write to: set DCI_CONTACT or legal.contact")
     else:
         yield _pass("terms", f"{spec.id}.yaml allows the crawl: {spec.legal.basis}")
     refused = check_url(question.url, question.settings.private_networks)

@@ -350,9 +350,9 @@ def test_a_second_run_waits_for_the_first_and_says_so(
 
 
 def _slow_down(folder: Path) -> None:
-    """Two requests a second, so that a run lasts longer than another takes to start."""
+    """A request a second and host, so that a run lasts longer than another takes to start."""
     path = folder / "demo.yaml"
-    path.write_text(path.read_text().replace("requests_per_second: 200", "requests_per_second: 2"))
+    path.write_text(path.read_text().replace("requests_per_second: 200", "requests_per_second: 1"))
 
 
 def _wait(is_there: Callable[[], bool]) -> None:

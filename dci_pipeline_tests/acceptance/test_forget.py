@@ -10,7 +10,7 @@ from dci_pipeline.stores.pg import forget as pg
 from dci_pipeline.stores.pg.forget import Target
 from dci_pipeline.stores.tables import SQLModel
 from dci_pipeline.upkeep import forget as forgetting
-from dci_pipeline.upkeep.forget import count, forget, target_of
+from dci_pipeline.upkeep.forget import Kept, count, forget, target_of
 from dci_pipeline_tests.acceptance.world import World, hall
 
 TABLES = (
@@ -42,6 +42,11 @@ def _keys(world: World) -> list[str]:
     return sorted(world.stores.archive.iter_keys("raw"))
 
 
+def _kept(world: World) -> Kept:
+    stores = world.stores
+    return Kept(registry=stores.registry, archive=stores.archive, analytics=stores.analytics)
+
+
 def _everything() -> Target:
     return Target(kind="connector", name="halls")
 
@@ -53,7 +58,7 @@ def _url(world: World, path: str) -> Target:
 def test_a_forgotten_connector_leaves_no_row_no_byte_and_no_analytics(crawled: World) -> None:
     assert len(crawled.stores.analytics.current("crawl_log")) > 0
     assert len(crawled.stores.analytics.current("entity_changes")) > 0
-    forget(crawled.stores.registry, crawled.stores.archive, _everything())
+    forget(_kept(crawled), _everything())
     drain(crawled.stores)
     assert _rows(crawled) == dict.fromkeys(TABLES, 0)
     assert _keys(crawled) == []
@@ -64,7 +69,7 @@ def test_a_forgotten_connector_leaves_no_row_no_byte_and_no_analytics(crawled: W
 def test_the_dry_count_is_what_goes(crawled: World) -> None:
     counted = count(crawled.stores.registry, _everything())
     before = _rows(crawled)
-    gone = forget(crawled.stores.registry, crawled.stores.archive, _everything())
+    gone = forget(_kept(crawled), _everything())
     assert counted["documents"] == before["documents"] == gone["documents"]
     for table in ("attempts", "captures", "statements", "entity_events", "page_changes", "objects", "extractions"):
         assert counted[table] == gone[table] > 0, table
@@ -77,14 +82,14 @@ def test_a_dry_count_changes_nothing(crawled: World) -> None:
 
 
 def test_forgetting_twice_is_forgetting_once(crawled: World) -> None:
-    forget(crawled.stores.registry, crawled.stores.archive, _everything())
-    assert forget(crawled.stores.registry, crawled.stores.archive, _everything()) == Counter()
+    forget(_kept(crawled), _everything())
+    assert forget(_kept(crawled), _everything()) == Counter()
 
 
 def test_a_forgotten_url_takes_its_own_rows_and_bytes_only(crawled: World) -> None:
     before = set(_keys(crawled))
     folder = f"raw/halls/{crawled.document('/halls/1')['id']}/"
-    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, "/halls/1"))
+    forget(_kept(crawled), _url(crawled, "/halls/1"))
     assert before - set(_keys(crawled)) == {key for key in before if key.startswith(folder)}
     assert crawled.rows("select 1 from attempts where url = %s", f"{crawled.base}/halls/1") == []
     assert crawled.column("select name from entities order by name") == ["Hall 0", "Hall 2", "Twins", "Twins"]
@@ -96,24 +101,24 @@ def test_bytes_that_another_document_needs_stay(crawled: World) -> None:
                            f"{crawled.base}/halls/twin-b")  # fmt: skip
     owner = keeper.split("/")[2]
     twins = {crawled.document(f"/halls/twin-{x}")["id"]: f"/halls/twin-{x}" for x in "ab"}
-    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, twins[owner]))
+    forget(_kept(crawled), _url(crawled, twins[owner]))
     assert crawled.stores.archive.exists(keeper)
     other = next(path for key, path in twins.items() if key != owner)
-    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, other))
+    forget(_kept(crawled), _url(crawled, other))
     assert not crawled.stores.archive.exists(keeper)
 
 
 def test_a_forgotten_host_takes_its_robots_and_its_rate(crawled: World) -> None:
     target = target_of(f"127.0.0.1:{crawled.site.port}", [crawled.spec], [])
     assert target.kind == "host"
-    forget(crawled.stores.registry, crawled.stores.archive, target)
+    forget(_kept(crawled), target)
     left = {table: n for table, n in _rows(crawled).items() if n}
     assert set(left) == {"connectors", "sources", "connector_state", "connector_runs"}
     assert _keys(crawled) == []
 
 
 def test_a_forgotten_page_that_comes_again_is_archived_again(crawled: World) -> None:
-    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, "/halls/1"))
+    forget(_kept(crawled), _url(crawled, "/halls/1"))
     crawled.crawl(days=80)
     key = crawled.value("select o.key from objects o join captures c on c.content_hash = o.hash where c.url = %s",
                         f"{crawled.base}/halls/1")  # fmt: skip
@@ -141,9 +146,9 @@ def test_killed_in_any_step_and_called_again_it_is_whole(
     crawled: World, broken_step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        forget(crawled.stores.registry, crawled.stores.archive, _everything())
+        forget(_kept(crawled), _everything())
     monkeypatch.undo()
-    forget(crawled.stores.registry, crawled.stores.archive, _everything())
+    forget(_kept(crawled), _everything())
     drain(crawled.stores)
     assert _rows(crawled) == dict.fromkeys(TABLES, 0)
     assert _keys(crawled) == []
@@ -163,7 +168,7 @@ def test_a_body_that_is_fetched_while_its_object_is_deleted_is_kept(
 
     monkeypatch.setattr(forgetting, "delete_tombstoned", fetch_meanwhile)
     del crawled.pages["/halls/2"]
-    forget(crawled.stores.registry, crawled.stores.archive, _url(crawled, "/halls/2"))
+    forget(_kept(crawled), _url(crawled, "/halls/2"))
     key = crawled.value("select o.key from objects o join captures c on c.content_hash = o.hash where c.url = %s",
                         f"{crawled.base}/halls/moved")  # fmt: skip
     assert crawled.stores.archive.exists(key)

@@ -41,15 +41,12 @@ fetch: {{{{requests_per_second: 200, concurrency: 2, max_bytes: 1MB}}}}
 """
 
 
-def _loris(asked: Asked, writer: asyncio.StreamWriter) -> object:
-    async def script() -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\n")
-        for number in range(10_000):
-            writer.write(f"X-Slow-{number}: 1\r\n".encode())
-            await writer.drain()
-            await asyncio.sleep(0.1)
-
-    return script()
+async def _loris(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(10_000):
+        writer.write(f"X-Slow-{number}: 1\r\n".encode())
+        await writer.drain()
+        await asyncio.sleep(0.1)
 
 
 def _raw(head: str, body: bytes = b"") -> Route:
@@ -202,4 +199,6 @@ def _assert_the_storm_is_left_alone(world: World, crowd: Crowd, outcomes: dict[s
 def test_a_certificate_for_another_name_is_tls(world: World, crowd: Crowd) -> None:
     world.crawl(urls=(crowd.wrong_name.url("/"),))
     assert world.column("select outcome from attempts where kind = 'page'") in (["TLS"], ["ROBOTS_UNREACHABLE"])
-    assert world.column("select error from attempts where kind = 'robots'")[0].startswith("the certificate is not valid")
+    assert world.column("select error from attempts where kind = 'robots'")[0].startswith(
+        "the certificate is not valid"
+    )

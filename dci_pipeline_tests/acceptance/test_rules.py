@@ -11,6 +11,7 @@ import pytest
 from dci_pipeline.model.records import FieldValue
 from dci_pipeline.model.states import Stage
 from dci_pipeline.stages import extract as extract_stage
+from dci_pipeline.stages.fields import read_fields
 from dci_pipeline_tests.acceptance.world import NETWORK, OUTCOME, World, etag_of, hall, make_world, state_of
 from dci_pipeline_tests.acceptance.world import Servers as WorldServers
 from dci_pipeline_tests.servers_http import Answer, html
@@ -80,10 +81,10 @@ def test_a_past_day_is_extracted_again_from_the_archive_without_one_request(
 
 def read_more(world: World, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """The next extractor reads a storey that the last one missed, on one page only."""
-    original = extract_stage.read_fields
+    original = read_fields
 
     def read(sources: Any, block: Any) -> tuple[FieldValue, ...]:
-        fields: tuple[FieldValue, ...] = original(sources, block)
+        fields = original(sources, block)
         if not sources.page or not sources.page.url.endswith(path):
             return fields
         return (*fields, FieldValue(property="operator", raw="Acme", value="Acme", locator="css:footer"))

@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from dci_pipeline.parsing.html import parse_html
 from dci_pipeline.runners import fetch as fetch_runner
 from dci_pipeline.stages import extract as extract_stage
 from dci_pipeline_tests.acceptance.world import NETWORK, World, hall
 from dci_pipeline_tests.servers_http import Answer
 
 pytestmark = pytest.mark.acceptance
+
+GONE_VERDICTS = "select verdict from attempts where kind = 'page' and outcome = 'PAGE_REMOVED' order by finished_at"
 
 GONE, NOT_FOUND = Answer(status=410), Answer(status=404)
 
@@ -68,7 +71,10 @@ def test_a_bare_404_is_believed_at_its_second(two_halls: World) -> None:
     two_halls.answers["/halls/1"] = NOT_FOUND
     two_halls.crawl(days=40)
     assert (removed(two_halls), summaries(two_halls)) == ([], [])
-    assert two_halls.value("select verdict from attempts where outcome = 'PAGE_REMOVED'") == "removal_pending"
+    assert (
+        two_halls.value("select verdict from attempts where kind = 'page' and outcome = 'PAGE_REMOVED'")
+        == "removal_pending"
+    )
     two_halls.crawl(days=400)
     assert (removed(two_halls), summaries(two_halls)) == (["Hall 1"], [("/halls/1", "page removed: Hall 1")])
 
@@ -77,10 +83,12 @@ def test_two_404s_that_are_judged_together_count_one_after_the_other(two_halls: 
     two_halls.answers["/halls/1"] = NOT_FOUND
     two_halls.crawl(days=40, stages=NETWORK)
     two_halls.crawl(days=400)
-    verdicts = two_halls.column("select verdict from attempts where outcome = 'PAGE_REMOVED' order by finished_at")
+    verdicts = two_halls.column(
+        "select verdict from attempts where kind = 'page' and outcome = 'PAGE_REMOVED' order by finished_at"
+    )
     assert verdicts == ["removal_pending", "removed"]
     assert two_halls.value("select removed_at from entities where name = 'Hall 1'") == two_halls.value(
-        "select max(finished_at) from attempts where outcome = 'PAGE_REMOVED'"
+        "select max(finished_at) from attempts where kind = 'page' and outcome = 'PAGE_REMOVED'"
     )
 
 
@@ -127,7 +135,7 @@ def test_a_page_that_comes_back_is_restored_and_reported(two_halls: World, power
 @pytest.fixture
 def poison(monkeypatch: pytest.MonkeyPatch) -> None:
     """A body with the word POISON makes the extractor raise."""
-    original = extract_stage.parse_html
+    original = parse_html
 
     def parse(text: str, **kwargs: Any) -> Any:
         if "POISON" in text:

@@ -3,6 +3,7 @@ only where it is due."""
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -182,13 +183,27 @@ def test_a_page_that_reserves_mining_is_not_rendered(spa: World) -> None:
 
 def test_a_page_whose_data_must_wait_is_left_due_with_what_was_known(spa: World) -> None:
     spa.crawl()
-    paused = Answer(status=429, headers=(("Retry-After", "600"),))
-    spa.answers["/api/halls/1"] = paused
-    spa.answers["/api/halls/2"] = paused
-    spa.answers["/app.js"] = Answer(headers=(("Content-Type", "text/javascript"),), body=b"fetch('/api/0');" + APP)
-    spa.answers["/api/0"] = paused
+    spa.answers["/api/halls/1"] = spa.answers["/api/halls/2"] = Answer(status=429, headers=(("Retry-After", "600"),))
     spa.crawl(days=40)
-    assert "skipped" in spa.outcomes("/halls/1") + spa.outcomes("/halls/2")
+    assert [spa.outcomes(f"/halls/{number}")[1:] for number in (1, 2)] == [["skipped"], ["skipped"]]
+    assert powers(spa) == {"Hall 1": 11.0, "Hall 2": 12.0}
+    assert spa.document("/halls/1")["state"] == "active"
+
+
+def test_a_page_that_shows_nothing_because_its_data_fails_has_failed(spa: World) -> None:
+    spa.answers["/api/halls/1"] = Answer(status=503)
+    spa.crawl()
+    error = f"{spa.base}/api/halls/1: the server answered 503"
+    assert attempts(spa, "/halls/1") == [(2, "HTTP_5XX", error)]
+    assert powers(spa) == {"Hall 2": 12.0}
+
+
+def test_what_pages_ask_for_keeps_the_hosts_rate(spa: World) -> None:
+    spa.yaml = spa.yaml.replace("requests_per_second: 900", "requests_per_second: 4")
+    spa.crawl()
+    times = sorted(asked.at for asked in spa.site.asked)
+    assert len(times) >= 7
+    assert min(after - before for before, after in pairwise(times)) > 0.2
     assert powers(spa) == {"Hall 1": 11.0, "Hall 2": 12.0}
 
 
@@ -196,13 +211,11 @@ def without_browser(world: World) -> None:
     world.settings = world.settings.model_copy(update={"chromium": Path("/nowhere/chromium")})
 
 
-def test_without_a_browser_a_shell_stays_what_it_is_and_the_ledger_says_why(world: World) -> None:
-    scripted(world)
-    world.put("/halls/1", SHELL)
-    without_browser(world)
-    world.crawl()
+def test_without_a_browser_a_shell_stays_what_it_is_and_the_ledger_says_why(spa: World) -> None:
+    without_browser(spa)
+    spa.crawl()
     note = "stayed at level 1: the browser rung needs Chromium: DCI_CHROMIUM is /nowhere/chromium, which cannot be run"
-    assert attempts(world, "/halls/1") == [(1, "fetched", note)]
+    assert attempts(spa, "/halls/1") == [(1, "fetched", note)]
 
 
 def test_without_a_browser_a_page_that_was_rendered_is_not_taken_for_its_shell(spa: World) -> None:

@@ -111,9 +111,7 @@ def test_a_host_out_of_scope_is_said_to_be(crawled: World) -> None:
 def _audit(world: World, **options: Any) -> tuple[list[Finding], Totals]:
     totals = Totals()
     agent = options.pop("user_agent", world.settings.user_agent)
-    found = audit(
-        world.stores.registry, "halls", user_agent=agent, since=options.get("since"), totals=totals
-    )
+    found = audit(world.stores.registry, "halls", user_agent=agent, since=options.get("since"), totals=totals)
     return list(found), totals
 
 
@@ -152,7 +150,10 @@ def test_a_refused_redirect_target_was_not_asked(world: World) -> None:
         ("update attempts set robots_hash = repeat('0', 64) where url like '%%/halls/1'", "is not archived"),
         ("update robots_snapshots set body = 'User-agent: *' where is_good", "its bytes have another hash"),
         ("update attempts set outcome = 'fetched', status = 200 where outcome = 'ROBOTS'", "disallows it"),
-        ("update attempts set robots_rule = 'Allow: /' where url like '%%/halls/1'", "the rule on record is 'Allow: /'"),
+        (
+            "update attempts set robots_rule = 'Allow: /' where url like '%%/halls/1'",
+            "the rule on record is 'Allow: /'",
+        ),
     ],
     ids=["no decision", "no snapshot", "damaged snapshot", "disallowed", "another rule"],
 )

@@ -215,6 +215,36 @@ async def test_data_that_comes_late_is_waited_for(site: Site, reader: Reader) ->
     assert "<h1>late</h1>" in await reader.text(site.url("/"))
 
 
+async def test_data_that_asks_for_more_data_is_followed(site: Site, reader: Reader) -> None:
+    async def late(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(1.5)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\nlate")
+
+    then = f"setTimeout(() => fetch('/two').then(r => r.text()).then(t => {{ {WRITE} '<h1>' + t + '</h1>' }}), 300)"
+    site.routes["/"] = shell(f"fetch('/one').then(() => {{ {then} }})")
+    site.routes.update({"/one": late, "/two": late})
+    assert "<h1>late</h1>" in await reader.text(site.url("/"))
+
+
+async def test_the_text_of_components_is_part_of_the_page(site: Site, reader: Reader) -> None:
+    code = """
+      customElements.define('a-card', class extends HTMLElement {
+        connectedCallback() {
+          this.attachShadow({mode: 'open'}).innerHTML =
+            '<style>p { color: red }</style><h2>Card</h2><slot></slot><a-badge></a-badge><p>after</p>';
+        }
+      });
+      customElements.define('a-badge', class extends HTMLElement {
+        connectedCallback() {
+          if (!this.shadowRoot) this.attachShadow({mode: 'open'}).innerHTML = '<b>12 MW</b>';
+        }
+      });"""
+    site.routes["/"] = html(f"<!DOCTYPE html><body><a-card><i>inside</i></a-card><script>{code}</script></body>")
+    text = await reader.text(site.url("/"))
+    card = "<a-card><h2>Card</h2><i>inside</i><a-badge><b>12 MW</b></a-badge><p>after</p></a-card>"
+    assert card in text
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dci_pipeline.runners import extract, judge, resolve, write_fetched
 from dci_pipeline.stores.analytics import MemoryAnalytics
+from dci_pipeline.stores.pg import content, documents, entities, outbox, runs
 from dci_pipeline_tests.acceptance.world import NETWORK, OUTCOME, Servers, World, hall, make_world, state_of
 from dci_pipeline_tests.servers_http import Answer, Asked
 
@@ -18,15 +18,15 @@ LAST_MODIFIED = "Tue, 02 Jun 2026 07:05:09 GMT"
 
 
 CRASHES: dict[str, tuple[Any, str]] = {
-    "end_of_discovery": (write_fetched.runs, "discovered"),
-    "registration": (write_fetched.documents, "register"),
-    "schedule": (write_fetched.documents, "move_on"),
-    "outbox": (write_fetched.outbox, "enqueue"),
-    "first_crawl_complete": (write_fetched.runs, "set_baseline"),
-    "extraction_pointers": (extract.content, "point_captures"),
-    "entity_rows": (resolve.entities, "upsert_entities"),
-    "versions": (judge.content, "insert_versions"),
-    "confirmation": (judge.content, "confirm_changes"),
+    "end_of_discovery": (runs, "discovered"),
+    "registration": (documents, "register"),
+    "schedule": (documents, "move_on"),
+    "outbox": (outbox, "enqueue"),
+    "first_crawl_complete": (runs, "set_baseline"),
+    "extraction_pointers": (content, "point_captures"),
+    "entity_rows": (entities, "upsert_entities"),
+    "versions": (content, "insert_versions"),
+    "confirmation": (content, "confirm_changes"),
 }
 
 

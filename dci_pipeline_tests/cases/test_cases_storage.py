@@ -1,5 +1,6 @@
 """Storage and analytics: faults that users of other stores met, through this product's own path."""
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -12,6 +13,7 @@ from dci_pipeline.stores.analytics import AnalyticsStore
 from dci_pipeline.stores.archive import compress_body, decompress_body, open_archive
 from dci_pipeline.stores.embedded.clickhouse import EmbeddedClickHouse
 from dci_pipeline.stores.pg import outbox
+from dci_pipeline.stores.pg.bulk import query
 from dci_pipeline_tests.acceptance.world import Servers, World, hall
 
 
@@ -25,7 +27,7 @@ def clickhouse(world_servers: Servers) -> Iterator[str]:
 @pytest.fixture
 def analytics(world: World, clickhouse: str) -> Iterator[AnalyticsStore]:
     """The engine's tables in a database of this case's own, in use by the world."""
-    store = AnalyticsStore(clickhouse, world.stores.registry.url.rpartition("/")[2])
+    store = AnalyticsStore(clickhouse, f"case_{uuid.uuid4().hex}")
     store.migrate()
     world.stores = replace(world.stores, analytics=store)
     yield store
@@ -58,7 +60,7 @@ def test_a_body_goes_to_an_s3_server_and_comes_back_whole(world: World, s3_setti
         world.put(path, body)
     world.crawl()
     rows = world.rows(
-        "select c.url, o.key from captures c join objects o on o.hash = c.content_hash where kind = 'page'"
+        "select c.url, o.key from captures c join objects o on o.hash = c.content_hash where c.kind = 'page'"
     )
     got = {
         row["url"].removeprefix(world.base): decompress_body(world.stores.archive.get(row["key"]), 9_000_000)
@@ -98,7 +100,7 @@ def test_a_drain_that_dies_after_its_insert_and_runs_again_doubles_nothing(
 
     with world.stores.registry.transaction() as conn:  # as if the drain's transaction had been rolled back
         for table in ("attempts", "page_changes", "entity_events"):
-            rows = conn.execute(f"select id, window_day from {table}").fetchall()  # type: ignore[arg-type]
+            rows = conn.execute(query(f"select id, window_day from {table}")).fetchall()
             outbox.enqueue(conn, table, "halls", [(row["id"], row["window_day"]) for row in rows])
     for _ in range(2):
         drain(world.stores)

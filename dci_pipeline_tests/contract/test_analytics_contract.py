@@ -174,6 +174,26 @@ def test_a_newer_revision_brings_a_deleted_row_back(analytics: Analytics) -> Non
     assert summaries(analytics) == ["again"]
 
 
+def test_what_is_erased_is_gone_and_the_rest_stays(analytics: Analytics) -> None:
+    rows = [
+        change("c1", document_id="d1"),
+        change("c2", document_id="d2"),
+        change("c3", document_id="d1", connector="beta"),
+    ]
+    analytics.insert("page_changes", rows)
+    analytics.erase(connector=["acme"], document_id=["d1", "d9"])
+    assert [row["id"] for row in analytics.current("page_changes")] == ["c2", "c3"]
+    analytics.erase(connector=["beta"])
+    assert [row["id"] for row in analytics.current("page_changes")] == ["c2"]
+
+
+def test_a_row_that_comes_late_stays_hidden_by_a_tombstone_that_was_not_erased(analytics: Analytics) -> None:
+    analytics.insert("page_changes", [change(revision=3, is_deleted=1)])
+    analytics.erase(connector=["acme"])
+    analytics.insert("page_changes", [change(revision=2, summary="late")])
+    assert summaries(analytics) == []
+
+
 def test_connector_window_and_id_make_the_key(analytics: Analytics) -> None:
     rows = [
         change("c1"),
@@ -366,6 +386,15 @@ def test_replaced_rows_leave_the_disk_in_the_end(clickhouse: AnalyticsStore) -> 
         clickhouse.insert("page_changes", [change(revision=revision)])
     clickhouse.query("OPTIMIZE TABLE page_changes FINAL")
     assert clickhouse.query("SELECT count() AS rows FROM page_changes") == [{"rows": 1}]
+
+
+def test_erased_rows_leave_the_disk_at_once(clickhouse: AnalyticsStore) -> None:
+    clickhouse.migrate()
+    clickhouse.insert("page_changes", [change(revision=1, summary="secret"), change("c2", connector="beta")])
+    clickhouse.insert("page_changes", [change(revision=2, is_deleted=1)])
+    clickhouse.erase(connector=["acme"])
+    left = clickhouse.query("SELECT id, is_deleted, summary FROM page_changes ORDER BY connector")
+    assert left == [{"id": "c1", "is_deleted": 1, "summary": ""}, {"id": "c2", "is_deleted": 0, "summary": ""}]
 
 
 def test_a_database_that_was_never_migrated_is_told_by_its_cure(clickhouse_home: Path) -> None:

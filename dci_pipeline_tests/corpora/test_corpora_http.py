@@ -65,9 +65,9 @@ def _waits_as_expected(record: Record) -> bool:
     headers = {"retry-after": given["retry_after"]} if given.get("respect", True) else {}
     found = retry_after(headers, now)
     if "valid" in expected:
-        return (found is not None) is expected["valid"]
+        return (found is not None) is bool(expected["valid"])
     seconds = expected.get("seconds", expected.get("sleep_seconds"))
-    return (None if found is None else found.total_seconds()) == seconds
+    return bool((None if found is None else found.total_seconds()) == seconds)
 
 
 def test_retry_after_is_read(load_set: Load, score: Callable[..., None]) -> None:
@@ -121,7 +121,7 @@ class _Script:
         self.asked.append(asked)
         headers = tuple(_header(name, value) for name, value, *_ in step.get("response_headers", ()))
         validator = VALIDATED.get(step.get("expected_type", ""))
-        before = dict((n.lower(), v) for n, v in self.given[-1].headers) if self.given else {}
+        before = {n.lower(): v for n, v in self.given[-1].headers} if self.given else {}
         if validator and asked.headers.get(validator[0]) == before.get(validator[1]):
             given = Answer(status=304, headers=headers)
         else:

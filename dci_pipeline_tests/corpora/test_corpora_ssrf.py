@@ -28,7 +28,8 @@ Score = Callable[..., None]
 PUBLIC = "93.184.216.34"
 
 SPELLINGS_EXCLUDED = {
-    f"ssrfurl/extra/userinfo{n}": "RFC 9110 §4.2.4: a URL with credentials is refused, wherever it leads" for n in (2, 3)
+    f"ssrfurl/extra/userinfo{n}": "RFC 9110 §4.2.4: a URL with credentials is refused, wherever it leads"
+    for n in (2, 3)
 }
 
 
@@ -198,7 +199,8 @@ def _is_link_refused(record: Record) -> bool:
 async def test_name_servers_and_redirects_lead_to_nothing_private(
     load_set: Load, score: Score, sites: dict[str, Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    passed, failed = [], []
+    passed: list[str] = []
+    failed: list[str] = []
     for record in load_set("ssrf/resolution_scenarios"):
         if "dns" not in record["input"]:
             is_right = _is_link_refused(record)

@@ -116,7 +116,7 @@ class Case:
 
     def query(self, statement: str) -> list[dict[str, Any]]:
         with psycopg.connect(self.url, row_factory=dict_row) as conn:
-            return conn.execute(statement).fetchall()  # type: ignore[arg-type]
+            return conn.execute(statement).fetchall()
 
     def tables(self) -> dict[str, Counter[str]]:
         """Every compared row as text, by table."""

@@ -20,7 +20,7 @@ from dci_pipeline.connectors.loader import load_connector
 from dci_pipeline.http.direct import DirectFetcher
 from dci_pipeline.model.states import Stage, Task
 from dci_pipeline.runners import drive as driving
-from dci_pipeline.runners import ports
+from dci_pipeline.runners import family, ports
 from dci_pipeline.runners.context import RunOptions
 from dci_pipeline.runners.drive import drive
 from dci_pipeline.runners.family import open_run
@@ -73,7 +73,7 @@ def _watch(boundaries: Boundaries, analytics: type) -> None:
     _after(DirectFetcher, "fetch", lambda: boundaries.passed("response"))
     _after(ArchiveStore, "put", lambda: boundaries.passed("put"))
     _after(analytics, "insert", lambda: boundaries.passed("drained"))
-    original_write, original_transaction = driving.write_chunk, Registry.transaction
+    original_write, original_transaction = family.write_chunk, Registry.transaction
 
     def write_chunk(stage: Stage, ctx: Any, chunk: Any) -> None:
         boundaries.stage, boundaries.is_writing = stage.value, True

@@ -186,8 +186,8 @@ def progress(conn: Conn, run_id: str, connector: str, now: datetime) -> tuple[in
 
 
 def lease_holder(conn: Conn, connector: str) -> DictRow | None:
-    """Run and host that hold the connector now; None where it is free."""
-    statement = "select run_id, host from leases where connector = %s and expires_at > clock_timestamp()"
+    """Run, host and process that hold the connector now; None where it is free."""
+    statement = "select run_id, host, process from leases where connector = %s and expires_at > clock_timestamp()"
     return conn.execute(query(statement), (connector,)).fetchone()
 
 

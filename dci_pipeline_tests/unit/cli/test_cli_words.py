@@ -12,7 +12,7 @@ from dci_pipeline.cli.changes import change_json, parse_since, words
 from dci_pipeline.cli.demo import short_key
 from dci_pipeline.cli.main import run
 from dci_pipeline.cli.output import plain, plural, span
-from dci_pipeline.cli.run import STATS, exit_code, run_json
+from dci_pipeline.cli.run import STATS, combined, exit_code, run_json
 from dci_pipeline.errors import UsageError
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
@@ -124,6 +124,19 @@ def test_run_stats_have_the_seeds_names_and_are_zero_where_nothing_was_counted()
 def test_a_run_without_a_row_has_failed_for_the_reason_given() -> None:
     result = run_json({"connector": "acme", "run_id": "r1", "task": "full"}, "the store is down")
     assert (result["status"], result["error"]) == ("failed", "the store is down")
+
+
+def _ended(day: str, status: str, extracted: int, error: str | None = None) -> dict[str, Any]:
+    row = {"connector": "acme", "run_id": day, "task": "reprocess", "status": status, "windows": [day]}
+    return {**run_json({**row, "stats": {"extracted": extracted}}, error), "problems": []}
+
+
+def test_runs_of_several_days_add_up_and_the_worst_status_counts() -> None:
+    result = combined(
+        [_ended("2026-05-01", "ok", 2), _ended("2026-05-02", "failed", 3, "no disk"), _ended("2026-05-03", "ok", 4)]
+    )
+    assert (result["extracted"], result["status"], result["error"]) == (9, "failed", "no disk")
+    assert result["windows"] == ["2026-05-01", "2026-05-02", "2026-05-03"]
 
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("partial", 0), ("failed", 1), ("aborted", 1), ("running", 1)])

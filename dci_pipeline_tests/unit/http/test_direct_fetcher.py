@@ -395,6 +395,49 @@ async def test_a_broken_server_gets_one_outcome(
     assert (await get(fetcher, site.url("/good"))).body == b"fine"
 
 
+async def test_a_connection_that_breaks_costs_one_request(fetcher: DirectFetcher, site: Site) -> None:
+    site.routes["/p"] = web.resetting()
+
+    async def allow(target: str) -> HopRefusal | None:
+        return None
+
+    assert (await get(fetcher, site.url("/p"), allow_hop=allow)).outcome is Outcome.TIMEOUT
+    assert site.paths() == ["/p"]
+
+
+def closing_once(site: Site) -> web.Script:
+    """Closes the connection instead of the first answer."""
+
+    async def script(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        site.routes[asked.target] = Answer(body=b"late")
+        writer.transport.abort()
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("may_leave", "outcome", "asked"),
+    [
+        pytest.param(True, None, ["/a", "/b", "/b"], id="in a slot of its own"),
+        pytest.param(False, Outcome.TIMEOUT, ["/a", "/b"], id="not where no slot is free"),
+    ],
+)
+async def test_a_kept_connection_that_the_server_closed_is_replaced(
+    fetcher: DirectFetcher, site: Site, may_leave: bool, outcome: Outcome | None, asked: list[str]
+) -> None:
+    slots: list[str] = []
+
+    async def allow(target: str) -> HopRefusal | None:
+        slots.append(target)
+        return None if may_leave else HopRefusal(outcome=Outcome.SKIPPED, error="no slot")
+
+    site.routes |= {"/a": Answer(body=b"ok"), "/b": closing_once(site)}
+    await get(fetcher, site.url("/a"), allow_hop=allow)
+    reply = await get(fetcher, site.url("/b"), allow_hop=allow)
+    assert (reply.outcome, site.paths()) == (outcome, asked)
+    assert slots == [site.url("/b")]
+
+
 async def test_a_truncated_encoding_is_flagged(fetcher: DirectFetcher, site: Site) -> None:
     packed = gzip.compress(b"word " * 1_000)[:-12]
     site.routes["/p"] = Answer(headers=(("Content-Encoding", "gzip"),), body=packed)

@@ -176,3 +176,50 @@ def test_hostile_markup_is_read_in_linear_time(mark: bytes) -> None:
 
 def test_the_pause_of_a_rate_limit_is_read_here_too() -> None:
     assert retry_after({"retry-after": "60"}, datetime(2026, 11, 30, tzinfo=UTC)) == timedelta(minutes=1)
+
+
+CONSENT = (
+    b"<html><head><title>Before you continue</title></head><body><h1>Your privacy</h1><p>We and 812 partners use "
+    b"cookies.</p><form action='https://consent.example/save'><button>Accept all</button><button>Reject all</button>"
+    b"</form></body></html>"
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(CONSENT, id="by title"),
+        pytest.param(
+            CONSENT.replace(b"Before you continue", b"News").replace(b"consent.example", b"consent.yahoo.com"),
+            id="by maker",
+        ),
+        pytest.param(
+            "<title>Cookie-Einwilligung</title><p>Wir brauchen Ihre Zustimmung.</p><a>Alle akzeptieren</a>".encode(),
+            id="German",
+        ),
+    ],
+)
+def test_a_consent_wall_stands_in_front_of_a_page_as_a_challenge_does(body: bytes) -> None:
+    assert outcome_of(answered(200, body)) == Classified(
+        outcome=Outcome.BOT_CHALLENGE, error="a consent wall answered with 200"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(PAGE + b"<div class=banner>We use cookies. <button>Accept all</button></div>", id="a banner"),
+        pytest.param(
+            b"<title>Cookie settings</title><h1>Cookie settings</h1><p>What each cookie does.</p>", id="no button"
+        ),
+        pytest.param(
+            b"<title>Cookie consent explained</title>" + b"<p>Why 'Accept all' is no consent.</p>" * 200,
+            id="an article",
+        ),
+        pytest.param(
+            b"<title>FRA4</title><a href='https://consent.google.com/ml'>privacy</a><p>24 MW</p>", id="a link"
+        ),
+    ],
+)
+def test_a_page_about_consent_or_with_a_banner_is_a_page(body: bytes) -> None:
+    assert outcome_of(answered(200, body)).outcome is Outcome.FETCHED
