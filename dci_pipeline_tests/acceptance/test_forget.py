@@ -96,6 +96,22 @@ def test_a_forgotten_url_takes_its_own_rows_and_bytes_only(crawled: World) -> No
     assert crawled.value("select count(*) from hosts") == 1
 
 
+def test_alerts_about_what_is_forgotten_go_with_it(crawled: World) -> None:
+    page = f"{crawled.base}/halls/1"
+    for subject, message in (("halls", "silent"), (f"127.0.0.1:{crawled.site.port}", f"a false 304 of {page}")):
+        crawled.execute(
+            "insert into system_alerts (id, kind, subject, severity, message, opened_at)"
+            " values (%s, 'k', %s, 'warning', %s, now())",
+            subject,
+            subject,
+            message,
+        )
+    forget(_kept(crawled), _url(crawled, "/halls/1"))
+    assert crawled.column("select subject from system_alerts") == ["halls"]
+    forget(_kept(crawled), _everything())
+    assert crawled.column("select subject from system_alerts") == []
+
+
 def test_bytes_that_another_document_needs_stay(crawled: World) -> None:
     keeper = crawled.value("select key from objects o join captures c on c.content_hash = o.hash where c.url = %s",
                            f"{crawled.base}/halls/twin-b")  # fmt: skip

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -173,6 +174,27 @@ async def test_a_worker_asks_through_us_as_well(site: Site, reader: Reader) -> N
     site.routes["/open"] = Answer(headers=(("Content-Type", "text/plain"),), body=b"worked")
     assert "<h1>worked</h1>" in await reader.text(site.url("/"))
     assert site.paths() == ["/", "/worker.js", "/open"]
+
+
+async def test_nothing_of_a_page_connects_past_us(site: Site, reader: Reader) -> None:
+    with serve({}) as other, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.bind(("127.0.0.1", 0))
+        udp.setblocking(False)
+        stun = f"stun:127.0.0.1:{udp.getsockname()[1]}"
+        head = f'<link rel="preconnect" href="{other.url()}"><link rel="dns-prefetch" href="{other.url()}">'
+        code = f"""
+          new WebSocket('ws://127.0.0.1:{other.port}/');
+          const peer = new RTCPeerConnection({{iceServers: [{{urls: '{stun}'}}]}});
+          peer.createDataChannel('x'); peer.createOffer().then(offer => peer.setLocalDescription(offer));
+          try {{ new WebTransport('https://127.0.0.1:{other.port}/').ready.catch(() => 0) }} catch (e) {{}}
+          navigator.serviceWorker?.register('/worker.js').catch(() => 0);
+          {WRITE} '<h1>Alone</h1>'"""
+        site.routes["/"] = shell(code, head)
+        assert "<h1>Alone</h1>" in await reader.text(site.url("/"))
+        assert other.connections == 0
+        with pytest.raises(BlockingIOError):
+            udp.recv(1500)
+    assert site.paths() == ["/"]
 
 
 @pytest.mark.parametrize("header", ["text/html; charset=shift_jis", "text/html", "text/html; charset=SJIS"])

@@ -44,17 +44,24 @@ _DOCUMENTS = {
     "host": _HOST.format(column="d.host"),
     "url": "d.id = any(%(ids)s)",
 }
+_MENTIONS = "exists (select 1 from unnest(%(urls)s::text[]) u where position(u in message) > 0)"
 _REST: dict[str, dict[str, str]] = {
-    "connector": dict.fromkeys(
-        ("attempts", "page_changes", "entity_events", *CONNECTOR_TABLES), "connector = %(name)s"
-    ),
+    "connector": {
+        **dict.fromkeys(("attempts", "page_changes", "entity_events", *CONNECTOR_TABLES), "connector = %(name)s"),
+        "system_alerts": "subject = %(name)s",
+    },
     "host": {
         "attempts": _HOST.format(column="host"),
         "reviews": _HOST.format(column="host"),
+        "system_alerts": _HOST.format(column="subject"),
         "hosts": _HOST.format(column="host"),
         "robots_snapshots": _HOST.format(column="split_part(origin, '://', 2)"),
     },
-    "url": {"attempts": "(url = any(%(urls)s) or final_url = any(%(urls)s))", "reviews": "url = any(%(urls)s)"},
+    "url": {
+        "attempts": "(url = any(%(urls)s) or final_url = any(%(urls)s))",
+        "reviews": "url = any(%(urls)s)",
+        "system_alerts": _MENTIONS,
+    },
 }
 """Target → table → which rows go that hang on no document of the target."""
 
