@@ -77,12 +77,14 @@ async def playwright_driver() -> AsyncIterator["Playwright"]:
 async def chromium(driver: "Playwright", settings: Settings) -> AsyncIterator["Browser"]:
     """A running browser while the block lasts. Raises playwright's Error where it does not start."""
     executable = find_chromium(settings)
+    home = settings.home.absolute() / "chromium"
+    home.mkdir(parents=True, exist_ok=True)
     with _no_way_out() as port:
         browser = await driver.chromium.launch(
             executable_path=executable,
             chromium_sandbox=os.getuid() != 0,
             args=list(ARGUMENTS),
-            env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            env={"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
             proxy={"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"},
             timeout=START_TIMEOUT_S * 1000,
             handle_sigint=False,

@@ -133,8 +133,7 @@ def close_stage(stage: Stage, ctx: RunContext, window: date) -> StageSummary:
     summary = summarise(ctx, stage, window)
     with ctx.stores.registry.transaction() as conn:
         stats = runs.run_stats(conn, ctx.run_id, ctx.connector)
-        status = RunStatus.PARTIAL if stats["failed"] else RunStatus.OK
-        runs.close_run(conn, run_id=ctx.run_id, connector=ctx.connector, status=status, stats=stats)
+        runs.update_stats(conn, ctx.run_id, ctx.connector, stats)
         if ctx.live and stage in _NETWORK:
             outcomes = runs.outcome_counts(conn, ctx.run_id, ctx.connector, [AttemptKind.PAGE])
             runs.set_health(conn, ctx.connector, health({Outcome(name): n for name, n in outcomes.items()}))
@@ -146,11 +145,15 @@ def fail_run(ctx: RunContext, error: str, *, aborted: bool) -> None:
     status = RunStatus.ABORTED if aborted else RunStatus.FAILED
     with ctx.stores.registry.transaction() as conn:
         stats = runs.run_stats(conn, ctx.run_id, ctx.connector)
-        runs.close_run(conn, run_id=ctx.run_id, connector=ctx.connector, status=status, stats=stats, error=error[:1000])
+        runs.end_run(conn, run_id=ctx.run_id, connector=ctx.connector, status=status, stats=stats, error=error[:1000])
     finish_run(ctx)
 
 
 def finish_run(ctx: RunContext) -> None:
-    """Gives the connector back; to be called once when the run's last stage is over, however it ended."""
+    """Ends a run that is still running as ok or partial and gives the connector back; once, after its last stage."""
+    with ctx.stores.registry.transaction() as conn:
+        stats = runs.run_stats(conn, ctx.run_id, ctx.connector)
+        status = RunStatus.PARTIAL if stats["failed"] else RunStatus.OK
+        runs.end_run(conn, run_id=ctx.run_id, connector=ctx.connector, status=status, stats=stats)
     if ctx.lease is not None:
         ctx.lease.release()

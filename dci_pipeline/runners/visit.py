@@ -150,10 +150,18 @@ class Visitor:
         refusal = self._refused_by_terms(document.url) or self._refused_by_address(document.url)
         if refusal is not None:
             return [Fetched(attempt=self._traces.end(attempt, refusal), document=document)]
+        if document.kind is AttemptKind.PAGE and not self._ctx.spec.in_scope(document.url):
+            return [self._out_of_scope(document, attempt)]
         answer = await self._robots.decide(document.url, attempt.started_at, self._gap_s(None), contact=self._contact)
         attempt = replace(attempt, robots_hash=answer.hash, robots_rule=answer.rule)
         before = [self._traces.robots_attempt(attempt, answer.fetch)] if answer.fetch is not None else []
         return [*before, *await self._visit_allowed(document, attempt, answer)]
+
+    def _out_of_scope(self, document: Document, attempt: Attempt) -> Fetched:
+        """A page that an earlier YAML wanted: it is kept, and looked at again tomorrow in case the YAML wants it back."""
+        why = f"{document.host} is none of the connector's hosts any more"
+        skipped = self._traces.end(attempt, Classified(outcome=Outcome.SKIPPED, error=why))
+        return Fetched(attempt=skipped, document=document, next_check=attempt.started_at + timedelta(days=1))
 
     async def robots_of(self, url: str) -> tuple[RobotsAnswer, list[Fetched]]:
         """What an origin's robots.txt says of a URL, and the attempt if one was needed."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +25,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
+def make_settings(home: Path) -> Settings:
+    return Settings(DCI_HOME=home, DCI_ALLOW_PRIVATE="127.0.0.0/8", DCI_CONTACT="crawler@example.org")
+
+
 @pytest.fixture(scope="session")
-def browser_settings() -> Settings:
-    settings = Settings(DCI_ALLOW_PRIVATE="127.0.0.0/8", DCI_CONTACT="crawler@example.org")
+def browser_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    settings = make_settings(tmp_path_factory.mktemp("home"))
     if (sentence := chromium.missing(settings)) is not None:
         pytest.skip(sentence)
     return settings

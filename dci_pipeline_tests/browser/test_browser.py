@@ -355,7 +355,7 @@ async def test_nothing_runs_once_the_rung_is_closed(site: Site, browser_settings
 
 async def test_a_killed_parent_takes_its_browser_along(site: Site, browser_settings: Settings) -> None:
     site.routes.update({"/": shell("fetch('/hold')"), "/hold": silent()})
-    victim = subprocess.Popen([sys.executable, str(VICTIM), site.url("/")])
+    victim = subprocess.Popen([sys.executable, str(VICTIM), str(browser_settings.home), site.url("/")])
     try:
         assert await wait_until(lambda: "/hold" in site.paths(), within_s=60)
         started = processes_below(victim.pid)

@@ -239,7 +239,7 @@ def leases(conn: Conn) -> list[DictRow]:
         select l.connector, l.run_id, l.host, l.process, l.expires_at, l.expires_at < clock_timestamp() as is_expired,
                r.status
         from leases l left join connector_runs r on r.run_id = l.run_id and r.connector = l.connector
-        where l.expires_at > '-infinity' order by l.connector"""
+        where l.expires_at > 'epoch' order by l.connector"""
     return conn.execute(query(statement)).fetchall()
 
 

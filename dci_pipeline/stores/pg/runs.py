@@ -22,7 +22,7 @@ def open_run(conn: Conn, *, run_id: str, connector: str, task: str, windows: Seq
         insert into connector_runs (run_id, connector, task, windows, live, started_at)
         values (%(r)s, %(c)s, %(t)s, %(w)s, %(w)s::date[] = array[(clock_timestamp() at time zone 'utc')::date]
                 and %(t)s <> 'reprocess', clock_timestamp())
-        on conflict (run_id, connector) do nothing"""
+        on conflict (run_id, connector) do update set status = 'running', error = null, finished_at = null"""
     conn.execute(query(statement), {"r": run_id, "c": connector, "t": task, "w": list(windows)})
     row = conn.execute(
         "select * from connector_runs where run_id = %s and connector = %s", (run_id, connector)
@@ -76,7 +76,7 @@ def check_lease(conn: Conn, connector: str, token: int) -> None:
 def release_lease(conn: Conn, connector: str, token: int) -> None:
     """Frees the connector; the row stays, so that tokens never repeat."""
     conn.execute(
-        "update leases set expires_at = '-infinity', process = '' where connector = %s and token = %s",
+        "update leases set expires_at = 'epoch', process = '' where connector = %s and token = %s",
         (connector, token),
     )
 
@@ -134,7 +134,15 @@ def outcome_counts(conn: Conn, run_id: str, connector: str, kinds: Sequence[str]
     return {row["outcome"]: row["n"] for row in conn.execute(query(statement), (run_id, connector, list(kinds)))}
 
 
-def close_run(
+def update_stats(conn: Conn, run_id: str, connector: str, stats: Mapping[str, int]) -> None:
+    """What a run has done so far."""
+    conn.execute(
+        "update connector_runs set stats = %s::jsonb where run_id = %s and connector = %s",
+        (as_json(stats), run_id, connector),
+    )
+
+
+def end_run(
     conn: Conn,
     *,
     run_id: str,
@@ -143,11 +151,10 @@ def close_run(
     stats: Mapping[str, int],
     error: str | None = None,
 ) -> None:
-    """Brings the run's row up to date; an ended run can be closed again by a later stage."""
+    """Ends a run that is running; one that has ended keeps how it did."""
     statement = """
-        update connector_runs set status = %(s)s, stats = %(j)s::jsonb, error = %(e)s,
-               finished_at = clock_timestamp()
-        where run_id = %(r)s and connector = %(c)s"""
+        update connector_runs set status = %(s)s, stats = %(j)s::jsonb, error = %(e)s, finished_at = clock_timestamp()
+        where run_id = %(r)s and connector = %(c)s and status = 'running'"""
     conn.execute(query(statement), {"s": status, "j": as_json(stats), "e": error, "r": run_id, "c": connector})
 
 
