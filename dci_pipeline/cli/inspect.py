@@ -87,7 +87,7 @@ def _story(stores: Stores, document: dict[str, Any]) -> dict[str, Any]:
 
 _SEEN = (
     "capture", "captured_at", "run_id", "content_hash", "object_key", "locator", "raw", "confidence",
-    "extractor_version", "robots_rule", "robots_hash",
+    "extractor_version", "robots_rule", "robots_hash", "not_kept",
 )  # fmt: skip
 
 
@@ -162,6 +162,6 @@ def _said(statement: dict[str, Any]) -> tuple[object, ...]:
         value,
         statement["last_seen"],
         seen.get("locator"),
-        f"{seen['content_hash'][:8]}…" if seen else None,
+        f"{seen['content_hash'][:8]}…{' (bytes not kept)' if seen['not_kept'] else ''}" if seen else None,
         seen.get("extractor_version"),
     )

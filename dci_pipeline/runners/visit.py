@@ -107,6 +107,8 @@ class Visitor:
         self._lore = HostLore(ports, self._ask_host)
         self._on_the_way: list[Fetched] = []
         """Attempts on robots.txt, on hosts and of pages' scripts; given with the next visit that ends."""
+        self._later: dict[str, datetime] = {}
+        """When redirects that are held up for now may be followed."""
         self._door = Door(ctx, robots, gate, self._opt_out, contact, self._note)
         self._ladder = self._make_ladder(browser)
 
@@ -314,8 +316,12 @@ class Visitor:
             return refused
         if not self._ctx.spec.in_scope(target):
             return HopRefusal(outcome=Outcome.REDIRECT, error=f"it leads out of the connector's hosts, to {target}")
-        refusal = (await self._door.pass_through(target)).refusal
-        return refusal and HopRefusal(outcome=refusal.outcome, error=f"the redirect to {target}: {refusal.error}")
+        passage = await self._door.pass_through(target)
+        if passage.refusal is None:
+            return None
+        if passage.until is not None:
+            self._later[target] = passage.until
+        return replace(passage.refusal, error=f"the redirect to {target}: {passage.refusal.error}")
 
     def _is_homepage(self, url: str) -> bool:
         return url == self._ctx.spec.canonical(self._ctx.spec.homepage)
@@ -339,7 +345,8 @@ class Visitor:
         ended = with_reply(self._traces.end(attempt, classified), reply)
         pause = pause_of(ended, reply)
         if classified.outcome is not Outcome.FETCHED:
-            return Fetched(attempt=refresh(document, ended, reply), document=document, pause=pause)
+            later = self._later.pop(reply.final_url, None)
+            return Fetched(attempt=refresh(document, ended, reply), document=document, pause=pause, next_check=later)
         fetched = self._traces.captured(document, ended, reply)
         assert fetched.capture is not None
         is_claim = claims_change(document.lastmod, document.last_checked, document.last_fetched)

@@ -3,12 +3,13 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dci_pipeline.errors import ObjectMissing, SettingsError
 from dci_pipeline.model.states import Stage
-from dci_pipeline.stores.pg import hosts
+from dci_pipeline.stores.pg import hosts, read
 from dci_pipeline_tests import servers_http
 from dci_pipeline_tests.acceptance.world import HTML, NETWORK, World, etag_of, hall
 from dci_pipeline_tests.servers_http import Answer, Asked
@@ -131,14 +132,14 @@ def test_a_random_path_that_robots_forbids_is_not_asked_for(world: World) -> Non
     assert {path.split("/")[1] for path in world.site.paths()} == {"robots.txt", "sitemap.xml", "halls"}
 
 
-class Anything(dict[str, object]):
+class Anything(dict[str, Any]):
     """Answers by a function of the request."""
 
     def __init__(self, answer: Callable[[Asked], Answer | None]) -> None:
         super().__init__()
         self._answer = answer
 
-    def get(self, path: object, default: object = None) -> object:
+    def get(self, path: object, default: object = None) -> Any:
         asked = Asked(method="GET", target=str(path), headers={}, at=0.0)
         return self._answer(asked)
 
@@ -248,6 +249,10 @@ def test_noarchive_keeps_hash_and_values_and_drops_the_bytes_once_judged(world: 
     with pytest.raises(ObjectMissing):
         world.stores.archive.get(dropped["key"])
     assert world.column("select value from statements where property = 'power_mw' order by value") == ["12", "7"]
+
+    with world.stores.registry.transaction() as conn:
+        said = read.statements(conn, "halls", world.document("/halls/1")["id"])
+    assert {(row["object_key"], row["not_kept"]) for row in said} == {(None, "noarchive")}
 
     assert world.crawl(days=10)["notModified"] == 2, "a 304 confirms a body that is known by its hash"
     world.put("/halls/1", hall("Hall 1", 15))

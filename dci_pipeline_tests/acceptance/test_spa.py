@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dci_pipeline.http import chromium
+from dci_pipeline.upkeep.audit import Totals, audit
 from dci_pipeline_tests.acceptance.world import World, etag_of, hall
 from dci_pipeline_tests.servers_http import Answer, Asked
 
@@ -96,6 +97,16 @@ def test_the_document_is_asked_for_once_and_each_request_is_on_record(spa: World
         ("/app.js", "fetched"),
     ]
     assert all(row["robots_rule"] for row in rows)
+
+
+def test_the_audit_proves_what_pages_asked_for_and_counts_what_they_were_refused(spa: World) -> None:
+    spa.robots = "User-agent: *\nDisallow: /api/halls/2\n"
+    spa.crawl()
+    totals = Totals()
+    agent = spa.settings.user_agent
+    assert list(audit(spa.stores.registry, "halls", user_agent=agent, since=None, totals=totals)) == []
+    assert totals.proven == totals.requests == len(spa.site.asked)
+    assert totals.refused == 1
 
 
 def test_data_that_changes_behind_an_unchanged_shell_is_a_change(spa: World) -> None:

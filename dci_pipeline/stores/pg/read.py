@@ -86,7 +86,9 @@ def story(conn: Conn, connector: str, document: str) -> dict[str, list[DictRow]]
 _STATEMENTS = """
     select s.id, s.entity_id, s.property, s.value, s.unit, s.first_seen, s.last_seen, s.retracted,
            m.raw, m.locator, m.confidence, m.extractor_version, m.content_hash, c.attempt_id as capture,
-           c.captured_at, c.run_id, c.robots_rule, c.robots_hash, o.key as object_key, n.captures
+           c.captured_at, c.run_id, c.robots_rule, c.robots_hash, o.key as object_key, n.captures,
+           case when o.key is null then (select k.not_kept from captures k
+               where k.content_hash = m.content_hash and k.not_kept is not null limit 1) end as not_kept
     from statements s
     left join lateral (
         select m.*, c.attempt_id from mentions m
@@ -105,7 +107,9 @@ _STATEMENTS = """
 
 
 def statements(conn: Conn, connector: str, document: str) -> list[DictRow]:
-    """What the document says, each value with where it was last seen: capture, object, locator, extractor, robots."""
+    """What the document says, each value with where it was last seen: capture, object, locator, extractor, robots.
+
+    `not_kept` says why there is no object, where its bytes may not be kept."""
     return conn.execute(query(_STATEMENTS), (connector, document)).fetchall()
 
 
