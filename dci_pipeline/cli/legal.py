@@ -236,7 +236,8 @@ def _show_gone(target: Target, gone: Mapping[str, int], *, is_dry: bool, as_json
     if not gone:
         print(f"{target.kind} {target.name}: nothing is kept of it")
         return
-    print_table(("table", ">rows"), sorted(gone.items()), title=f"{target.kind} {target.name}: {verb}")
+    print_table(("kept in", ">rows"), sorted(gone.items()))
+    print(f"{plural(sum(gone.values()), 'row')} of {target.kind} {target.name} {verb}")
 
 
 def _still_crawled(specs: Iterable[ConnectorSpec], target: Target) -> Iterator[str]:

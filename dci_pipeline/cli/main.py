@@ -34,6 +34,7 @@ FAMILIES = {
     "why": "legal",
     "audit": "legal",
     "forget": "legal",
+    "host": "host",
     "changes": "changes",
     "doctor": "doctor",
 }

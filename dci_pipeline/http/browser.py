@@ -61,6 +61,8 @@ class Rendered:
     reply: FetchReply
     has_data: bool = False
     """Content may have come with requests of the scripts, so the document's validators say nothing about it."""
+    foreign_hosts: tuple[str, ...] = ()
+    """Other sites whose data the page wanted and did not get."""
 
 
 class BrowserUnavailable(Exception):
@@ -147,7 +149,9 @@ class BrowserRung:
             return _failed(visit, Outcome.UNKNOWN, str(exc))
         finally:
             await self._leave(browser, tab)
-        return Rendered(reply=_as_reply(tab, html), has_data=tab.has_data)
+        return Rendered(
+            reply=_as_reply(tab, html), has_data=tab.has_data, foreign_hosts=tuple(sorted(tab.foreign_hosts))
+        )
 
     async def _leave(self, browser: "Browser", tab: Tab) -> None:
         """Closes the tab; a browser that cannot even do that is ended, and the next page starts another."""

@@ -94,6 +94,12 @@ class PageRequest:
         return self.in_scope or _is_same_site(self.url, self.page_url)
 
     @property
+    def is_foreign_data(self) -> bool:
+        """Data of another site, which is not loaded, though the page may be empty without."""
+        is_data = self.is_data and self.method == "GET"
+        return is_data and not self.is_of_the_site and not is_analytics(self.url)
+
+    @property
     def own_headers(self) -> dict[str, str]:
         """What the page adds, and where it asks from; nothing that is ours to say."""
         return {name: value for name, value in self.headers.items() if not _OWN_HEADERS.match(name)}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dci_pipeline.http.messages import FetchReply
 from dci_pipeline.http.page_requests import MAX_MOVES, PageRequest, Treatment, answer_headers, treat
+from dci_pipeline.parsing.urls import host_of
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Page, Request, Route, WebSocketRoute
@@ -95,6 +96,8 @@ class Tab:
         """The last answer that became the page."""
         self.has_data = False
         """Content may have come that neither the first document nor its scripts hold."""
+        self.foreign_hosts: set[str] = set()
+        """Whose data the page wanted and did not get, for they are other sites."""
         self._loader, self._in_scope, self._user_agent = loader, in_scope, user_agent
         self._context: BrowserContext | None = None
         self._page: Page | None = None
@@ -184,6 +187,8 @@ class Tab:
     async def _serve_further(self, route: "Route") -> None:
         request = self._read_request(route.request)
         treatment = treat(request)
+        if request.is_foreign_data:
+            self.foreign_hosts.add(host_of(request.url))
         if treatment is Treatment.REFUSE:
             self._loader.refuse(request)
         if treatment is Treatment.EMPTY:

@@ -97,7 +97,7 @@ class _Discovery:
                 self._unread.append((AttemptKind.SITEMAP, url))
                 body = self._archived_body(url)
             elif body is None:
-                self._is_whole = self._is_whole and outcome is Outcome.PAGE_REMOVED
+                self._is_whole = False
             else:
                 self._changed = True
             for entry in iter_sitemap(body or b"", url=url):
@@ -116,10 +116,11 @@ class _Discovery:
 
     async def _sitemap_roots(self) -> tuple[list[str], list[Fetched]]:
         """Sitemaps that the YAML names, else those of robots.txt, else /sitemap.xml; with the attempts that took."""
+        # Asked even where it is not needed for this: new rules re-decide pages that are blocked, and so never ask.
+        answer, attempts = await self._visitor.robots_of(self._ctx.spec.homepage)
         named = self._ctx.spec.discovery.sitemaps
         if named is not None:
-            return list(named), []
-        answer, attempts = await self._visitor.robots_of(self._ctx.spec.homepage)
+            return list(named), attempts
         inside = [url for url in answer.sitemaps if self._ctx.spec.in_scope(url)]
         guess = join_url(self._ctx.spec.homepage, "/sitemap.xml")
         return inside or ([guess] if guess and answer.allowed else []), attempts

@@ -83,8 +83,9 @@ class Ladder:
         if loader.failed is not None and shown.characters <= MAX_SHELL_TEXT:
             return Climbed(reply=_failed(rendered.reply, loader.failed), level=BROWSER)
         level = learned_level(standing, shell=sent.shell, has_more=shown.characters > sent.characters)
+        note = loader.missing or (_foreign(rendered) if shown.characters <= MAX_SHELL_TEXT else None)
         answer = _with_flags(_with_own_validators(rendered), sent.robots)
-        return Climbed(reply=answer, level=BROWSER, learned_level=level, note=loader.missing)
+        return Climbed(reply=answer, level=BROWSER, learned_level=level, note=note)
 
     def _visit(self, reply: FetchReply, loader: PageLoader) -> Visit:
         settings = self._ctx.settings
@@ -114,6 +115,12 @@ def _without_browser(standing: Standing, reply: FetchReply, why: str) -> Climbed
         failed = Classified(outcome=Outcome.UNKNOWN, error=f"the page needs its scripts run, but {why}")
         return Climbed(reply=_failed(reply, failed))
     return Climbed(reply=_without_validators(reply), note=f"stayed at level 1: {why}")
+
+
+def _foreign(rendered: Rendered) -> str | None:
+    """Why a page may have stayed empty."""
+    hosts = ", ".join(rendered.foreign_hosts[:3])
+    return f"it wants data of other sites ({hosts}); hosts in the YAML names those to load" if hosts else None
 
 
 def _failed(reply: FetchReply, why: Classified) -> FetchReply:

@@ -66,14 +66,14 @@ def crawl(stores: Stores, settings: Settings, docs: DocsSite, days_later: int) -
 def counts(stores: Stores) -> dict[str, int]:
     with stores.registry.transaction() as conn:
         return {
-            table: next(iter(conn.execute(f"select count(*) from {table}").fetchone().values()))  # type: ignore[union-attr,arg-type]
+            table: next(iter(conn.execute(f"select count(*) from {table}").fetchone().values()))  # type: ignore[union-attr]
             for table in TABLES
         }
 
 
 def rows(stores: Stores, statement: str) -> list[dict[str, object]]:
     with stores.registry.transaction() as conn:
-        return conn.execute(statement).fetchall()  # type: ignore[arg-type]
+        return conn.execute(statement).fetchall()
 
 
 def test_real_documentation_crawled_three_times(stores: Stores, settings: Settings, docs: DocsSite) -> None:

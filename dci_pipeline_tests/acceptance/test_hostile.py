@@ -196,9 +196,12 @@ def _assert_the_storm_is_left_alone(world: World, crowd: Crowd, outcomes: dict[s
     assert len([a for a in crowd.storm.asked if a.target.startswith("/storm")]) == asked["RATE_LIMIT"]
 
 
-def test_a_certificate_for_another_name_is_tls(world: World, crowd: Crowd) -> None:
-    world.crawl(urls=(crowd.wrong_name.url("/"),))
-    assert world.column("select outcome from attempts where kind = 'page'") in (["TLS"], ["ROBOTS_UNREACHABLE"])
-    assert world.column("select error from attempts where kind = 'robots'")[0].startswith(
-        "the certificate is not valid"
-    )
+def test_a_certificate_for_another_name_is_told_in_words_and_nothing_is_asked(world: World, crowd: Crowd) -> None:
+    """A robots.txt that cannot be read is no leave to fetch, so the page itself waits with its host."""
+    url = crowd.wrong_name.url("/")
+    world.crawl(urls=(url,))
+    assert world.column("select outcome from attempts where url = %s", url) == ["ROBOTS_UNREACHABLE"]
+    [asked] = world.rows("select outcome, error from attempts where url = %s", crowd.wrong_name.url("/robots.txt"))
+    assert asked["outcome"] == "TLS"
+    assert asked["error"].startswith("the certificate is not valid: IP address mismatch")
+    assert crowd.wrong_name.asked == []

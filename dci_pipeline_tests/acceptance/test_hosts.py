@@ -1,6 +1,10 @@
 """What a host knows and learns: its budget, breaker, false pages, false 304s, false lastmods, its terms."""
 
 import dataclasses
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +13,7 @@ import pytest
 
 from dci_pipeline.errors import ObjectMissing, SettingsError
 from dci_pipeline.model.states import Stage
+from dci_pipeline.settings import REPO_ROOT
 from dci_pipeline.stores.pg import hosts, read
 from dci_pipeline_tests import servers_http
 from dci_pipeline_tests.acceptance.world import HTML, NETWORK, World, etag_of, hall
@@ -319,3 +324,37 @@ def test_an_opt_out_list_that_cannot_be_read_stops_the_run(world: World, tmp_pat
     with pytest.raises(SettingsError, match=r"DCI_OPT_OUT is .*line 2 is 'no host here'"):
         world.crawl()
     assert world.site.asked == []
+
+
+# --- command line -----------------------------------------------------------------------------------------------------
+
+
+def dci(world: World, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command in this installation, with nothing of the caller's environment but the path."""
+    environment = {
+        "DATABASE_URL": str(world.settings.database_url),
+        "DCI_HOME": str(world.home),
+        "PATH": os.environ["PATH"],
+    }
+    command = [sys.executable, "-c", "from dci_pipeline.cli.main import main; main()", *words]
+    return subprocess.run(command, cwd=REPO_ROOT, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_dci_host_shows_a_host_and_sets_its_budget(world: World) -> None:
+    name = host_of(world)
+    unknown = dci(world, "host", name)
+    assert (unknown.returncode, unknown.stderr) == (
+        1,
+        f"dci: there is no host '{name}'; it is known once it has been asked\n",
+    )
+    put_halls(world, 2)
+    world.crawl()
+    shown = dci(world, "host", name, "--daily-budget", "7", "--json")
+    facts = json.loads(shown.stdout)
+    assert (facts["host"], facts["daily_budget"], facts["soft_404"]) == (name, 7, False)
+    assert "daily budget" in dci(world, "host", f"http://{name}/halls/1").stdout
+    assert dci(world, "host", name, "--daily-budget", "none").returncode == 0
+    assert row_of(world)["daily_budget"] is None
+    refused = dci(world, "host", name, "--daily-budget", "many")
+    assert refused.returncode == 2
+    assert "--daily-budget is 'many', expected a number of requests, or none" in refused.stderr

@@ -136,6 +136,14 @@ def test_data_that_robots_refuses_is_not_asked_for_and_the_ledger_says_so(spa: W
     assert note == f"rendered without {spa.base}/api/halls/2: robots.txt: Disallow: /api/halls/2"
 
 
+def test_a_page_that_stays_empty_for_want_of_another_sites_data_says_so(spa: World) -> None:
+    code = b"fetch('http://localhost:1/api').catch(() => 0)"
+    spa.put("/halls/1", b'<div id="root"></div><script>' + code + b"</script>")
+    spa.crawl()
+    note = "it wants data of other sites (localhost); hosts in the YAML names those to load"
+    assert attempts(spa, "/halls/1") == [(2, "fetched", note)]
+
+
 def test_data_from_a_private_address_is_refused_on_record(spa: World) -> None:
     code = b"fetch('http://169.254.169.254/').catch(() => 0); const s = document.createElement('script');"
     page = b'<div id="root"></div><script>' + code + b"s.src = 'http://10.1.2.3/x.js'; document.head.append(s)</script>"

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dci_pipeline.http.browser import BrowserUnavailable
 from dci_pipeline.model.states import Outcome
 from dci_pipeline.settings import Settings
 from dci_pipeline_tests.browser.conftest import Reader, open_reader, wait_until
@@ -371,3 +372,14 @@ def is_running(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
+
+
+async def test_a_browser_that_does_not_start_is_given_up_after_three_times(site: Site, reader: Reader) -> None:
+    site.routes["/"] = html("<h1>x</h1>")
+    broken = reader.settings.model_copy(update={"chromium": Path("/bin/false")})
+    async with open_reader(broken) as other:
+        for _ in range(3):
+            with pytest.raises(BrowserUnavailable, match=r"^Chromium did not start: \S"):
+                await other.read(site.url("/"))
+        with pytest.raises(BrowserUnavailable, match=r"^Chromium did not start 3 times in a row$"):
+            await other.read(site.url("/"))

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -49,14 +50,14 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"registry_{uuid.uuid4().hex[:12]}"
     server: str = request.getfixturevalue(request.param)
     with psycopg.connect(server, autocommit=True) as conn:
-        conn.execute(f"create database {name}")  # type: ignore[arg-type]
+        conn.execute(f"create database {name}")
     url = psycopg.conninfo.make_conninfo(server, dbname=name)
     parts = psycopg.conninfo.conninfo_to_dict(url)
     full = f"postgresql://{parts['user']}:{parts.get('password', '')}@{parts['host']}:{parts['port']}/{name}"
     schema.migrate(full)
     yield full
     with psycopg.connect(server, autocommit=True) as conn:
-        conn.execute(f"drop database {name} with (force)")  # type: ignore[arg-type]
+        conn.execute(f"drop database {name} with (force)")
 
 
 BOTH = pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def _databases(request: pytest.FixtureRequest, server: str) -> str:
         address: str = request.getfixturevalue(server)
         name = f"suite_{uuid.uuid4().hex[:12]}"
         with psycopg.connect(address, autocommit=True) as conn:
-            conn.execute(f"create database {name}")  # type: ignore[arg-type]
+            conn.execute(f"create database {name}")
         base, _, _ = address.rpartition("/")
         _MADE[server] = f"{base}/{name}"
         schema.migrate(_MADE[server])
@@ -358,7 +359,7 @@ def _take_and_fail(registry: Registry) -> list[dict[str, object]]:
     return taken
 
 
-def _mine(rows: list[dict[str, object]], connector: str) -> list[dict[str, object]]:
+def _mine(rows: list[dict[str, Any]], connector: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["connector"] == connector]
 
 

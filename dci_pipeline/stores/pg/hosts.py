@@ -130,9 +130,14 @@ def close_breaker(conn: Conn, host: str) -> None:
     )
 
 
+def get(conn: Conn, host: str) -> DictRow | None:
+    """All that is known of a host; None where it was never asked."""
+    return conn.execute("select * from hosts where host = %s", (host,)).fetchone()
+
+
 def facts(conn: Conn, host: str) -> HostFacts:
     """What the host has taught; nothing where it is new."""
-    row = conn.execute("select * from hosts where host = %s", (host,)).fetchone()
+    row = get(conn, host)
     if row is None:
         return HostFacts(host=host)
     return HostFacts(

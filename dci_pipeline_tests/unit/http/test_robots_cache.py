@@ -9,7 +9,7 @@ from hashlib import sha256
 import pytest
 
 from dci_pipeline.http.direct import DirectFetcher
-from dci_pipeline.http.messages import FetchReply, FetchRequest
+from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
 from dci_pipeline.http.politeness import HostGate, TooLong
 from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache, origin_of, snapshot_of
 from dci_pipeline.model.records import RobotsSnapshot, SlotReply
@@ -295,3 +295,25 @@ async def test_robots_txt_itself_needs_no_file_of_rules_that_allow_it() -> None:
     assert (await cache.decide("https://h.example/robots.txt", NOW, 1.0)).allowed
     assert not (await cache.decide("https://h.example/", NOW, 1.0)).allowed
     gate.close()
+
+
+async def test_a_robots_txt_without_an_answer_counts_against_the_host_and_one_that_came_for_it(world: World) -> None:
+    world.answers(web.resetting())
+    await world.decide()
+    assert len(world.store.failed) == 1
+    world.answers(web.robots("User-agent: *\nDisallow:\n"))
+    world.forget()
+    await world.decide(now=NOW + timedelta(hours=7))
+    assert (len(world.store.failed), len(world.store.answered)) == (1, 1)
+
+
+async def test_a_robots_txt_that_redirects_to_a_host_that_opted_out_is_not_followed(world: World) -> None:
+    world.answers(web.redirect("http://opted-out.example/robots.txt"))
+    refusal = HopRefusal(outcome=Outcome.POLICY, error="opted-out.example has opted out")
+    world.cache = RobotsCache(
+        world.store, world.fetcher, world.gate, "TestBot/1.0", lambda url: refusal if "opted-out" in url else None
+    )
+    answer = await world.decide()
+    assert not answer.allowed
+    assert answer.fetch is not None
+    assert answer.fetch.reply.outcome is Outcome.POLICY

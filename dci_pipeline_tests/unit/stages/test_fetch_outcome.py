@@ -194,7 +194,7 @@ CONSENT = (
             id="by maker",
         ),
         pytest.param(
-            "<title>Cookie-Einwilligung</title><p>Wir brauchen Ihre Zustimmung.</p><a>Alle akzeptieren</a>".encode(),
+            b"<title>Cookie-Einwilligung</title><p>Wir brauchen Ihre Zustimmung.</p><a>Alle akzeptieren</a>",
             id="German",
         ),
     ],

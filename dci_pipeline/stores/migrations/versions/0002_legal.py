@@ -1,5 +1,8 @@
 """What a host knows and learns: pace, breaker, budget, its false answers; bodies that may not be kept."""
 
+from collections.abc import Callable
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
@@ -18,7 +21,7 @@ def _time(name: str) -> sa.Column[object]:
     return sa.Column(name, sa.DateTime(timezone=True), nullable=True)
 
 
-HOSTS = (
+HOSTS: tuple[Callable[[], sa.Column[Any]], ...] = (
     lambda: sa.Column("asked_gap_s", sa.Double(), server_default="0", nullable=False),
     lambda: _time("asked_until"),
     lambda: sa.Column("ttfb_ms", sa.Double(), nullable=True),
