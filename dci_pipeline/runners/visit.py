@@ -160,7 +160,7 @@ class Visitor:
         return [*before, *await self._visit_allowed(document, attempt, answer)]
 
     def _out_of_scope(self, document: Document, attempt: Attempt) -> Fetched:
-        """A page that an earlier YAML wanted: it is kept, and looked at again tomorrow in case the YAML wants it back."""
+        """A page that an earlier YAML wanted: it is kept, and asked about again tomorrow, when the YAML may want it."""
         why = f"{document.host} is none of the connector's hosts any more"
         skipped = self._traces.end(attempt, Classified(outcome=Outcome.SKIPPED, error=why))
         return Fetched(attempt=skipped, document=document, next_check=attempt.started_at + timedelta(days=1))
