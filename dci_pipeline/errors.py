@@ -11,8 +11,7 @@
     │   ├── SchemaMismatch        (Terminal) migrations are missing
     │   └── ObjectMissing         (Terminal) an archived body is gone
     ├── LeaseLost          (Terminal) another run holds the connector now
-    ├── LeaseHeld          (Transient) another run holds the connector
-    └── VolumeGuard        (Terminal) what would be written is too far from what the YAML expects
+    └── LeaseHeld          (Transient) another run holds the connector
 
 `Transient` and `Terminal` say whether the same call can succeed later without anyone's help.
 """
@@ -107,7 +106,3 @@ class LeaseLost(DciError, Terminal):
     def __init__(self, connector: str) -> None:
         self.connector = connector
         super().__init__(f"the lease on connector {connector} was lost to another run; this run stops, run it again")
-
-
-class VolumeGuard(DciError, Terminal):
-    """What a run would write is too far from what the connector's YAML expects."""

@@ -78,10 +78,6 @@ class RobotsAnswer:
     fetch: RobotsFetch | None = None
     """Set for the one decision that caused it."""
 
-    @property
-    def snapshot_to_record(self) -> RobotsSnapshot | None:
-        return self.fetch.snapshot if self.fetch else None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:

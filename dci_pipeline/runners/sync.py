@@ -1,7 +1,5 @@
 """The YAML files as rows: connectors and sources, upserted; rows without a YAML are disabled, never deleted."""
 
-from collections.abc import Sequence
-
 from dci_pipeline.connectors.hashes import spec_hash
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.model.ids import stable_id
@@ -19,14 +17,6 @@ def sync_connector(stores: Stores, spec: ConnectorSpec) -> None:
         connectors.regroup(
             conn, spec.id, spec_hash(spec), {n: (g.page_type, g.priority) for n, g in spec.groups.items()}
         )
-
-
-def sync_all(stores: Stores, specs: Sequence[ConnectorSpec]) -> list[str]:
-    """Syncs all connectors; gives the ids of rows that have no YAML any more and are now disabled."""
-    for spec in specs:
-        sync_connector(stores, spec)
-    with stores.registry.transaction() as conn:
-        return connectors.disable_others(conn, [spec.id for spec in specs])
 
 
 def _row(spec: ConnectorSpec) -> dict[str, object]:

@@ -5,7 +5,6 @@ classes that it lacks). Failures are counted in a row over all classes, against 
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from dci_pipeline.model.states import DocumentState, Outcome, Verdict
 
@@ -17,10 +16,6 @@ RETIRED_AFTER = 30
 """Failures in a row after which a document is given up."""
 QUARANTINED_AFTER = 3
 """Removed answers (404, 410) in a row after which only a newer lastmod brings a document back (seed 000)."""
-
-ROBOTS_FIRST_WAIT = timedelta(minutes=5)
-ROBOTS_LONGEST_WAIT = timedelta(hours=6)
-"""A server that recovers is noticed within a quarter of a day; a robots.txt may be cached for a whole one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +87,3 @@ def _state_by_count(state: DocumentState, failures: int, rule: FailureRule) -> D
     if failures >= STALE_AFTER:
         return DocumentState.STALE
     return rule.state if failures >= rule.threshold else state
-
-
-def robots_wait(failures: int) -> timedelta:
-    """How long a host waits after its robots.txt was unreachable `failures` times in a row: 5 min, doubling, to 6 h."""
-    doublings = min(max(failures - 1, 0), 10)  # beyond any that stays under six hours, so that no number overflows
-    return min(ROBOTS_LONGEST_WAIT, ROBOTS_FIRST_WAIT * (1 << doublings))

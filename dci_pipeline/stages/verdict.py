@@ -53,15 +53,6 @@ class Judgement:
         return self.delta.kind if self.delta is not None else None
 
 
-def judge_bytes(
-    baseline_hash: str | None, content_hash: str, baseline_fingerprint: str | None, fingerprint: str
-) -> Verdict | None:
-    """Verdict of a body that need not be extracted, the extractor being the baseline's; None where it must be."""
-    if baseline_hash == content_hash:
-        return Verdict.UNCHANGED
-    return Verdict.NOISE if baseline_fingerprint == fingerprint else None
-
-
 def judge(
     previous: VersionView | None,
     current: Extraction,

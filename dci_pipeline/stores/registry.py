@@ -151,9 +151,3 @@ class ShadowRegistry(Registry):
 
 def _one_line(exc: BaseException) -> str:
     return " ".join(str(exc).split())[:300] or type(exc).__name__
-
-
-def fetch_value(conn: Conn, statement: str, params: Any = None) -> Any:
-    """First column of the first row, or None."""
-    row = conn.execute(query(statement), params).fetchone()
-    return None if row is None else next(iter(row.values()))

@@ -454,7 +454,6 @@ class Host(SQLModel, table=True):
     """Seconds that the last slot was given: the largest of what is asked for and what its slowness asks for."""
     blocked_until: datetime | None = Field(sa_column=_time())
     blocked_reason: str | None = Field(sa_column=_text(null=True))
-    robots_failures: int = Field(sa_column=_int())
     asked_gap_s: float = Field(sa_column=Column(Double, nullable=False, server_default="0"))
     """Largest gap that a connector or robots.txt asks for; it holds until `asked_until`, unless it is asked anew."""
     asked_until: datetime | None = Field(sa_column=_time())

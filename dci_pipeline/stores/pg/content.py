@@ -6,7 +6,7 @@ order, captured_at and then the attempt's id; every query here gives them in it,
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 from dci_pipeline.model.entity_types import NORMALIZER_VERSION
@@ -256,25 +256,6 @@ def unfinished(conn: Conn, connector: str, days: Sequence[date], versions: Mappi
               and a.outcome = 'PAGE_REMOVED' and a.verdict is null) as yes"""
     row = conn.execute(query(statement), _params(connector, days, versions, False)).fetchone()
     return bool(row and row["yes"])
-
-
-def versions_before(
-    conn: Conn, connector: str, document: str, at: datetime, attempt: str, limit: int = 3
-) -> list[dict[str, Any]]:
-    """The document's versions before a capture, newest first."""
-    statement = """
-        select * from versions where connector = %s and document_id = %s and (captured_at, first_capture) < (%s, %s)
-        order by captured_at desc, first_capture desc limit %s"""
-    return conn.execute(query(statement), (connector, document, at, attempt, limit)).fetchall()
-
-
-def get_extraction(conn: Conn, connector: str, document: str, content: str, version: str) -> dict[str, Any] | None:
-    """One extraction's row."""
-    return conn.execute(
-        "select * from extractions where connector = %s and document_id = %s and content_hash = %s"
-        " and extractor_version = %s",
-        (connector, document, content, version),
-    ).fetchone()
 
 
 _VERSION_COLUMNS = {

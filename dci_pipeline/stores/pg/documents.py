@@ -1,6 +1,6 @@
 """Documents: registered with ratchets, chosen when due, moved on by outcomes and verdicts."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -185,15 +185,6 @@ def count_pages(conn: Conn, connector: str) -> int:
     return int(row["n"]) if row else 0
 
 
-def count_due(conn: Conn, connector: str, now: datetime) -> int:
-    """How many pages are due."""
-    row = conn.execute(
-        "select count(*) as n from documents where connector = %s and kind = 'page' and next_check <= %s",
-        (connector, now),
-    ).fetchone()
-    return int(row["n"]) if row else 0
-
-
 def lock(conn: Conn, connector: str, ids: Collection[str]) -> dict[str, Document]:
     """Documents by id, locked in id order until the transaction ends."""
     rows = conn.execute(
@@ -206,12 +197,6 @@ def get_by_url(conn: Conn, connector: str, url: str) -> Document | None:
     """The document at a canonical URL."""
     row = conn.execute("select * from documents where connector = %s and url = %s", (connector, url)).fetchone()
     return as_document(row) if row else None
-
-
-def iter_documents(conn: Conn, statement: str, params: dict[str, Any]) -> Iterator[Document]:
-    """Documents of a query that selects whole rows."""
-    for row in conn.execute(query(statement), params):
-        yield as_document(row)
 
 
 # One statement a chunk: the rows are locked by the caller, so last writer is only writer.

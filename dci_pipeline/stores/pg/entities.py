@@ -209,14 +209,6 @@ def remove_entities(conn: Conn, connector: str, document: str, at: datetime) -> 
     return conn.execute(query(statement), (at, connector, document, at)).fetchall()
 
 
-def entities_of_document(conn: Conn, connector: str, document: str) -> list[dict[str, Any]]:
-    """The document's entities that are not removed."""
-    return conn.execute(
-        "select * from entities where connector = %s and document_id = %s and removed_at is null order by id",
-        (connector, document),
-    ).fetchall()
-
-
 _EVENT_COLUMNS = {
     "id": "text",
     "entity_id": "text",

@@ -235,16 +235,6 @@ def blocked_seconds(conn: Conn, host: str) -> float:
     return max(0.0, float(row["s"] or 0)) if row else 0.0
 
 
-def count_robots_failure(conn: Conn, host: str, *, failed: bool) -> int:
-    """Failures in a row of a host's robots.txt after this answer."""
-    statement = """
-        insert into hosts (host, next_slot_at, robots_failures) values (%(h)s, clock_timestamp(), %(n)s)
-        on conflict (host) do update set robots_failures = case when %(n)s = 0 then 0 else hosts.robots_failures + 1 end
-        returning robots_failures"""
-    row = conn.execute(query(statement), {"h": host, "n": int(failed)}).fetchone()
-    return int(row["robots_failures"]) if row else 0
-
-
 def save_robots(conn: Conn, snapshot: RobotsSnapshot) -> None:
     """Keeps a snapshot once by hash; seen again, only its times move."""
     statement = """

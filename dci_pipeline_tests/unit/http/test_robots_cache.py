@@ -67,8 +67,8 @@ class World:
 
     async def decide(self, path: str = "/page", now: datetime = NOW) -> RobotsAnswer:
         answer = await self.cache.decide(self.site.url(path), now, 0.001)
-        if answer.snapshot_to_record is not None:
-            self.store.saved.append(answer.snapshot_to_record)
+        if answer.fetch is not None:
+            self.store.saved.append(answer.fetch.snapshot)
         return answer
 
 
@@ -225,8 +225,8 @@ async def test_a_page_in_place_of_the_file_is_no_rules(world: World) -> None:
     world.answers(web.html("<!doctype html><html><body>Not found</body></html>"))
     answer = await world.decide()
     assert answer.allowed
-    assert answer.snapshot_to_record is not None
-    assert (answer.snapshot_to_record.body, answer.snapshot_to_record.is_good) == (b"", True)
+    assert answer.fetch is not None
+    assert (answer.fetch.snapshot.body, answer.fetch.snapshot.is_good) == (b"", True)
 
 
 async def test_a_byte_order_mark_hides_no_group(world: World) -> None:

@@ -1,11 +1,9 @@
 """The failure table, line by line, and the states that failures lead to."""
 
-from datetime import timedelta
-
 import pytest
 
 from dci_pipeline.model.states import DocumentState, Outcome, Verdict
-from dci_pipeline.scheduling.failures import RULES, Failure, doubling_factor, robots_wait, state_after
+from dci_pipeline.scheduling.failures import RULES, Failure, doubling_factor, state_after
 
 ACTIVE, FAILING = DocumentState.ACTIVE, DocumentState.FAILING
 
@@ -78,10 +76,3 @@ def test_failures_lead_to_the_state(
 @pytest.mark.parametrize(("failures", "factor"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 8), (29, 8)])
 def test_the_back_off_doubles_up_to_eight(failures: int, factor: float) -> None:
     assert doubling_factor(failures) == factor
-
-
-@pytest.mark.parametrize(
-    ("failures", "minutes"), [(1, 5), (2, 10), (3, 20), (4, 40), (5, 80), (6, 160), (7, 320), (8, 360), (1000, 360)]
-)
-def test_an_unreachable_robots_txt_waits_five_minutes_doubling_to_six_hours(failures: int, minutes: int) -> None:
-    assert robots_wait(failures) == timedelta(minutes=minutes)

@@ -18,7 +18,6 @@ from dci_pipeline.stages.verdict import (
     VersionView,
     confirmation,
     judge,
-    judge_bytes,
 )
 
 RULES = ChangeRules()
@@ -111,21 +110,6 @@ def test_a_field_that_the_yaml_calls_noise_makes_no_change() -> None:
     rules = ChangeRules(significance={"site.power_mw": 0})
     judged = judge(view(body("a", values={"A": 1.0})), body("b", values={"A": 2.0}), rules)
     assert (judged.verdict, judged.delta) == (Verdict.NOISE, None)
-
-
-@pytest.mark.parametrize(
-    ("baseline", "new", "expected"),
-    [
-        pytest.param(("h1", "f1"), ("h1", "f1"), Verdict.UNCHANGED, id="same-bytes"),
-        pytest.param(("h1", "f1"), ("h2", "f1"), Verdict.NOISE, id="same-fingerprint"),
-        pytest.param(("h1", "f1"), ("h2", "f2"), None, id="to-be-extracted"),
-        pytest.param((None, None), ("h1", "f1"), None, id="first"),
-    ],
-)
-def test_bytes_alone_may_settle_it(
-    baseline: tuple[str | None, str | None], new: tuple[str, str], expected: Verdict | None
-) -> None:
-    assert judge_bytes(baseline[0], new[0], baseline[1], new[1]) is expected
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,6 @@ def upgrade() -> None:
         sa.Column("gap_s", sa.Double(), server_default="0", nullable=False),
         sa.Column("blocked_until", sa.DateTime(timezone=True), nullable=True),
         sa.Column("blocked_reason", sa.Text(), nullable=True),
-        sa.Column("robots_failures", sa.Integer(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("host"),
     )
     op.create_table(
