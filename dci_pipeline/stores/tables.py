@@ -94,7 +94,6 @@ class ConnectorState(SQLModel, table=True):
     next_discovery_at: datetime | None = Field(sa_column=_time())
     listing_at: datetime | None = Field(sa_column=_time())
     """When all its sitemaps were last read whole; a page not listed since has left them."""
-    silent_since: datetime | None = Field(sa_column=_time())
 
 
 class DocumentRow(SQLModel, table=True):

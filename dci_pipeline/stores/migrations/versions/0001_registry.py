@@ -125,7 +125,6 @@ def upgrade() -> None:
         sa.Column("baseline_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("next_discovery_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("listing_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("silent_since", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("connector"),
     )
     op.create_table(
