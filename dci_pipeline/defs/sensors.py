@@ -93,7 +93,7 @@ def connectors_of(run: dg.DagsterRun) -> set[str]:
 
 _DEAD = """
     select run_id, connector, token from leases
-    where connector = any(%s) and expires_at < clock_timestamp() and expires_at > '-infinity'"""
+    where connector = any(%s) and expires_at < clock_timestamp() and expires_at > 'epoch'"""
 """Leases that ran out; one that was given back has expired for ever."""
 
 _ABORT = """

@@ -78,7 +78,7 @@ def test_sigterm_finishes_what_is_in_flight_and_marks_the_run_aborted_and_cancel
         fetched = conn.execute(
             "select count(*) as n from attempts where run_id = %s and kind = 'page'", (result["run_id"],)
         ).fetchone()
-        lease = conn.execute("select expires_at = '-infinity' as free from leases where connector = 'demo'").fetchone()
+        lease = conn.execute("select expires_at = 'epoch' as free from leases where connector = 'demo'").fetchone()
     stores.close()
     assert row is not None
     assert fetched is not None
