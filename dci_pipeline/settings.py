@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from dci_pipeline.errors import SettingsError
+from dci_pipeline.errors import SettingsError, UserError
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
 
@@ -102,4 +102,11 @@ def load_settings() -> Settings:
     except ValidationError as exc:
         first = exc.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "?"
-        raise SettingsError(name, str(first["input"]), first["msg"]) from exc
+        raise SettingsError(name, str(first["input"]), _expected(first["msg"])) from exc
+    except UnicodeDecodeError as exc:
+        raise UserError(f".env: byte {exc.start} is no UTF-8; save the file as UTF-8") from exc
+
+
+def _expected(message: str) -> str:
+    """Pydantic's sentence as what is expected: `a valid date …` of `Input should be a valid date …`."""
+    return message.removeprefix("Input should be ").removeprefix("Value error, ")

@@ -8,7 +8,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table
-from dci_pipeline.cli.session import opened
+from dci_pipeline.cli.session import check_known, opened
 from dci_pipeline.connectors.durations import Duration
 from dci_pipeline.errors import UsageError
 from dci_pipeline.model.states import ChangeKind
@@ -33,14 +33,20 @@ def changes(
     ] = None,
     kind: Annotated[ChangeKind | None, typer.Option(help="Only of this kind.")] = None,
     min_significance: Annotated[int, typer.Option(min=0, max=100, help="Only this significant or more.")] = 0,
-    limit: Annotated[int, typer.Option(min=1, help="Most changes, the newest.")] = ROWS,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Most changes, the newest; default {ROWS}, none with --json.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List changes, the newest first."""
-    with opened(load_settings()) as stores:
+    settings = load_settings()
+    most = limit if limit is not None or as_json else ROWS
+    with opened(settings) as stores:
+        if connector is not None:
+            check_known(stores, settings, connector)
         start = parse_since(since, stores.registry.now()) if since is not None else None
         wanted = read.ChangeFilter(
-            connector=connector, since=start, kind=kind, min_significance=min_significance, limit=limit
+            connector=connector, since=start, kind=kind, min_significance=min_significance, limit=most
         )
         with stores.registry.transaction() as conn:
             found = read.changes(conn, wanted)

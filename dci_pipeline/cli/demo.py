@@ -32,8 +32,9 @@ from dci_pipeline.upkeep.forget import Kept, forget
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 CONNECTOR = "demo"
-LATER = timedelta(days=40)
-"""How far the second visit's clock is moved on: longer than any page of the demo may wait, so nothing is forced."""
+BETWEEN = timedelta(days=40)
+"""Between the two visits by the runs' clock: longer than any page of the demo may wait, so nothing is forced. The first
+visit lies back and the second is now, so that later runs go on from it."""
 LOOPBACK = "127.0.0.0/8"
 
 
@@ -99,9 +100,9 @@ def _crawl_twice(site: DemoSite, settings: Settings) -> dict[str, Any]:
     spec = load_connector(settings.config_dir / f"{CONNECTOR}.yaml")
     with opened(settings) as stores:
         _forget(stores)
-        first = _visit(stores, settings, spec, "first visit", timedelta(0))
+        first = _visit(stores, settings, spec, "first visit", -BETWEEN)
         planted = site.change()
-        second = _visit(stores, settings, spec, "second visit, 40 days later", LATER)
+        second = _visit(stores, settings, spec, "second visit, 40 days later", timedelta(0))
         with stores.registry.transaction() as conn:
             changes = read.changes(conn, read.ChangeFilter(connector=CONNECTOR))
     found = compare(planted, changes)

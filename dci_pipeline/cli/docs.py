@@ -5,11 +5,10 @@ from typing import Annotated, Any
 import typer
 
 from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table, span
-from dci_pipeline.cli.session import opened
+from dci_pipeline.cli.session import check_known, opened
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.errors import UnknownThingError
 from dci_pipeline.settings import load_settings
-from dci_pipeline.stores.pg import connectors as connector_rows
 from dci_pipeline.stores.pg import read
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -24,7 +23,9 @@ def docs(
     connector: Annotated[str, typer.Argument(help="Id of a connector.")],
     due: Annotated[bool, typer.Option("--due", help="Only what is due now.")] = False,
     group: Annotated[str | None, typer.Option(help="Only this group of the YAML.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help=f"Most rows; default {ROWS}, with --all none.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Most rows; default {ROWS}, none with --all or --json.")
+    ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Also sitemaps and feeds, and pages that are not watched any more.")
     ] = False,
@@ -32,12 +33,11 @@ def docs(
 ) -> None:
     """List a connector's pages, what is due first."""
     settings = load_settings()
-    most = limit if limit is not None or every else ROWS
+    most = limit if limit is not None or every or as_json else ROWS
     with opened(settings) as stores:
+        check_known(stores, settings, connector)
         now = stores.registry.now()
         with stores.registry.transaction() as conn:
-            if not connector_rows.listing(conn, now, [connector]):
-                load_connectors(settings.config_dir)[connector]  # raises where there is no file either
             found = read.documents(conn, connector, now=now, is_due=due, group=group, every=every, limit=most)
             if group is not None and not found:
                 _check_group(load_connectors(settings.config_dir)[connector].groups, group)

@@ -326,7 +326,7 @@ class ConnectorSpec(Block):
     priority: int = Field(50, ge=0, le=100)
     """Among connectors; higher is served first."""
     implementation: DottedPath | None = None
-    """Dotted path of a Python connector where YAML cannot say it."""
+    """Dotted path of a Python connector where YAML cannot say it; this release loads none."""
     automation: Automation = "running"
     """`paused` starts no run by itself; runs asked for by hand work."""
     reextract: Reextract = "current"
@@ -386,6 +386,13 @@ class ConnectorSpec(Block):
         """Seeds, with the homepage first where links are followed."""
         starts = (self.homepage,) if self.follows_links(has_listing=has_listing) else ()
         return tuple(dict.fromkeys((*starts, *self.discovery.seeds)))
+
+    @field_validator("implementation", mode="after")
+    @classmethod
+    def _no_implementation_yet(cls, value: str | None) -> str | None:
+        if value is not None:
+            raise _problem(f"is {value!r}, but this release loads no Python connectors; leave it out")
+        return value
 
     @field_validator("groups", mode="after")
     @classmethod

@@ -1,6 +1,7 @@
 """Checked scalars of a connector's YAML. Each refusal says what was expected, so that the loader can name the cure."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -49,7 +50,15 @@ def _matching(pattern: str, expected: str) -> Callable[[str], str]:
     return check
 
 
+def _plain(value: str) -> str:
+    """No control characters: no store takes a NUL, and nobody can see the others."""
+    if any(unicodedata.category(character) == "Cc" and character not in "\t\n" for character in value):
+        raise refuse("text without control characters")
+    return value
+
+
 def _web_url(value: str) -> str:
+    _plain(value)
     found = canonical_url(value, drop=())
     if not re.match(r"https?://[^\s/]", value) or re.search(r"\s", value):
         raise refuse("an absolute URL such as https://www.example.org/")
@@ -140,7 +149,7 @@ Property = Annotated[
     AfterValidator(_matching(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*", "entity.property, such as facility.power_mw")),
     Field(json_schema_extra={"pattern": r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"}),
 ]
-Text = Annotated[str, StringConstraints(min_length=1)]
+Text = Annotated[str, StringConstraints(min_length=1), AfterValidator(_plain)]
 Url = Annotated[str, AfterValidator(_web_url), Field(json_schema_extra={"format": "uri", "pattern": "^https?://"})]
 Host = Annotated[str, AfterValidator(_host), Field(json_schema_extra={"pattern": r"^[^\s/@?#]+$"})]
 Glob = Annotated[str, AfterValidator(_glob), Field(json_schema_extra={"pattern": r"^(/|\*\*)"})]

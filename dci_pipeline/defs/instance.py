@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from dci_pipeline.errors import SettingsError
 from dci_pipeline.settings import Settings
 
 TEMPLATE = Path(__file__).with_name("dagster.yaml")
@@ -15,7 +16,10 @@ def ensure_instance(settings: Settings) -> Path:
     A file whose first line is not the template's belongs to the user and is left alone.
     """
     home = settings.dagster_home
-    home.mkdir(parents=True, exist_ok=True)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise SettingsError("DAGSTER_HOME", str(home), f"a folder that can be made and written to ({exc})") from exc
     target, wanted = home / "dagster.yaml", TEMPLATE.read_text()
     found = target.read_text() if target.exists() else None
     if found is None or (found != wanted and _is_ours(found, wanted)):

@@ -28,7 +28,8 @@ def make_heartbeat(pipeline: Pipeline) -> dg.ScheduleDefinition:
     )
     def heartbeat(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         window = (context.scheduled_execution_time - timedelta(days=1)).date().isoformat()
-        missing = [name for name in pipeline.specs if not _has(context.instance, name, window)]
+        running = [name for name, spec in pipeline.specs.items() if spec.automation == "running"]
+        missing = [name for name in running if not _has(context.instance, name, window)]
         if not missing:
             yield dg.SkipReason(f"every connector has {window}")
         for start in range(0, len(missing), BATCH_SIZE):

@@ -20,6 +20,7 @@ import aiohttp
 import certifi
 from yarl import URL
 
+from dci_pipeline.errors import SettingsError
 from dci_pipeline.http.bodies import ACCEPT_ENCODING, Inflated, inflate
 from dci_pipeline.http.failures import outcome_of
 from dci_pipeline.http.guard import GuardedResolver, Resolver, check_url, make_socket_factory, resolve_by_system
@@ -115,7 +116,11 @@ def make_user_agent(user_agent: str, contact: str | None) -> str:
 
 def make_ssl_context(settings: Settings) -> ssl.SSLContext:
     """Verified TLS 1.2 or newer against `settings.ca_bundle`, or certifi's list."""
-    return _context_of(str(settings.ca_bundle or certifi.where()))
+    ca_file = str(settings.ca_bundle or certifi.where())
+    try:
+        return _context_of(ca_file)
+    except OSError as exc:
+        raise SettingsError("DCI_CA_BUNDLE", ca_file, f"a readable file of PEM certificates ({exc})") from exc
 
 
 @cache
@@ -349,14 +354,18 @@ class _Fetch:
 
 
 def headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """Headers by lower-case name, repeated ones joined by commas, as UTF-8 or else Latin-1; no Set-Cookie."""
+    """Headers by lower-case name, repeated ones joined by commas, as UTF-8 or else Latin-1; no Set-Cookie.
+
+    Lines of X-Robots-Tag are joined by line ends: a robot's name in one of them does not speak for the next.
+    """
     headers: dict[str, str] = {}
     for raw_name, raw_value in response.raw_headers:
         name = raw_name.decode("latin-1").lower()
         if name == "set-cookie":
             continue
         value = _decode(raw_value)
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        between = "\n" if name == "x-robots-tag" else ", "
+        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
     return headers
 
 

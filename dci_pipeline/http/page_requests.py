@@ -46,7 +46,7 @@ _OWN_HEADERS = re.compile(
 _ANSWER_HEADERS = frozenset(
     {
         *("content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive", "trailer", "upgrade"),
-        *("content-disposition", "alt-svc", "strict-transport-security", "clear-site-data"),
+        *("content-disposition", "alt-svc", "strict-transport-security", "clear-site-data", "x-robots-tag"),
         *("report-to", "nel", "reporting-endpoints", "content-security-policy-report-only"),
     }
 )

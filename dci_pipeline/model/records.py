@@ -203,6 +203,15 @@ class SlotReply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostWait:
+    """A document was skipped because its host has no slot for now."""
+
+    seconds: float
+    is_rate: bool
+    """Only the rate is in the way: no pause, breaker or spent budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     """All that one attempt leaves behind, written in one transaction."""
 
@@ -221,6 +230,8 @@ class Fetched:
     robots: RobotsSnapshot | None = None
     """Of an attempt of kind robots."""
     nofollow: bool = False
+    wait: HostWait | None = None
+    """Set where nothing else of the document's host would get a slot either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

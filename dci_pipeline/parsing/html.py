@@ -71,8 +71,11 @@ class Page:
     """In document order, each target once."""
 
 
-def parse_html(text: str, *, url: str) -> Page:
-    """The page behind decoded HTML. Never raises; text without any markup is a page with one paragraph."""
+def parse_html(text: str, *, url: str, agent: str = "") -> Page:
+    """The page behind decoded HTML. Never raises; text without any markup is a page with one paragraph.
+
+    `agent` is our product token: a meta element of that name speaks to us as one named robots does.
+    """
     tree = parse_tree(text)
     base = _base_url(tree, url)
     return Page(
@@ -82,7 +85,7 @@ def parse_html(text: str, *, url: str) -> Page:
         title=_title(tree),
         lang=_lang(tree),
         canonical=_canonical(tree, base),
-        robots=_meta_robots(tree),
+        robots=_meta_robots(tree, agent),
         links=tuple(_iter_links(tree, base)),
     )
 
@@ -114,10 +117,11 @@ def join_url(base: str, reference: str) -> str | None:
 def read_robots_flags(directives: Iterable[str], *, agent: str = "") -> RobotsFlags:
     """Flags in meta robots contents or X-Robots-Tag values.
 
-    What follows `name:` is meant for that robot, up to the next name or the value's end; it counts where the name is
+    What follows `name:` is meant for that robot, up to the next name or the line's end; it counts where the name is
     `agent`'s.
     """
-    words = {word for directive in directives for word in _iter_directives(directive, agent.lower())}
+    lines = [line for directive in directives for line in directive.split("\n")]
+    words = {word for line in lines for word in _iter_directives(line, agent.lower())}
     if "none" in words:
         words |= {"noindex", "nofollow"}
     return RobotsFlags(**{rule: rule in words for rule in _RULES})
@@ -161,9 +165,10 @@ def _canonical(tree: html.HtmlElement, base: str) -> str | None:
     return None
 
 
-def _meta_robots(tree: html.HtmlElement) -> RobotsFlags:
-    metas = (element for element in tree.iter("meta") if (element.get("name") or "").strip().lower() == "robots")
-    return read_robots_flags(element.get("content") or "" for element in metas)
+def _meta_robots(tree: html.HtmlElement, agent: str) -> RobotsFlags:
+    names = {"robots", agent.lower() or "robots"}
+    metas = (element for element in tree.iter("meta") if (element.get("name") or "").strip().lower() in names)
+    return read_robots_flags((element.get("content") or "" for element in metas), agent=agent)
 
 
 def _rel(element: html.HtmlElement) -> tuple[str, ...]:

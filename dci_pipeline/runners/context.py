@@ -65,6 +65,11 @@ class Progress:
             self._in_hand.difference_update(ids)
             self.commits += 1
 
+    def put_back(self, ids: Collection[str]) -> None:
+        """These documents were selected and not asked for: they may be selected again."""
+        with self._lock:
+            self._in_hand.difference_update(ids)
+
     def registered(self, new: int, count: Callable[[], int]) -> int:
         """How many pages the connector has, now that `new` have come; counted once, because only this run adds any."""
         self._pages = count() if self._pages is None else self._pages + new

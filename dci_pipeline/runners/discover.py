@@ -13,15 +13,17 @@ from dci_pipeline.model.ids import document_id
 from dci_pipeline.model.records import DiscoveredUrl, Document, Fetched, ScheduleState
 from dci_pipeline.model.states import AttemptKind, Outcome, Verdict, Via
 from dci_pipeline.parsing.feeds import NotAFeed, parse_feed
-from dci_pipeline.parsing.sitemaps import SitemapRef, SitemapUrl, iter_sitemap
+from dci_pipeline.parsing.sitemaps import SitemapIssue, SitemapRef, SitemapUrl, iter_sitemap
 from dci_pipeline.parsing.urls import RejectedUrl, host_key, join_url
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.visit import MAX_LISTING_BYTES, Visitor, open_visitor
 from dci_pipeline.stores.archive import decompress_body
-from dci_pipeline.stores.pg import content, documents
+from dci_pipeline.stores.pg import content, documents, runs
 
 MAX_SITEMAPS = 5_000
 """Sitemaps read in one discovery: 250 million URLs at the protocol's 50,000 each, far over any max_urls."""
+MAX_BLOCKED_ORIGINS = 100
+"""Origins with blocked pages whose robots.txt is looked at again in one discovery: a request each, once a day."""
 MAX_DEPTH = 3
 """Indexes of indexes are outside the protocol, but exist; deeper is a loop."""
 
@@ -50,11 +52,16 @@ class _Discovery:
         self._ctx, self._visitor = ctx, visitor
         self._started = ctx.clock()
         self._is_whole = True
+        with ctx.stores.registry.transaction() as conn:
+            self._is_conditional = runs.begin_discovery(conn, ctx.connector, ctx.yaml_hash)
+        """Whether a 304 means that all is known: only after a discovery that ended, under the same YAML."""
         self._unread: list[tuple[AttemptKind, str]] = []
         """Listings that answered 304: read from the archive only if another one changed."""
 
     async def run(self) -> AsyncIterator[Fetched | DiscoveredUrl | DiscoveryEnd]:
         found_sitemap = False
+        async for attempt in self._robots_of_blocked():
+            yield attempt
         async for item in self._sitemaps():
             found_sitemap = found_sitemap or isinstance(item, DiscoveredUrl)
             yield item
@@ -65,10 +72,21 @@ class _Discovery:
         for url in self._ctx.spec.start_urls(has_listing=has_listing):
             if (seed := self._found(url, Via.SEED, "seed", None)) is not None:
                 yield seed
+        if self._ctx.progress.stop.is_set():
+            return  # without the end mark, so that the next discovery reads everything again
         is_listed = found_sitemap and self._is_whole
         every = self._ctx.spec.discovery.every
         next_at = self._started + every if every is not None else None
         yield DiscoveryEnd(next_at=next_at, listing_at=self._started if is_listed else None)
+
+    async def _robots_of_blocked(self) -> AsyncIterator[Fetched]:
+        """Blocked pages never ask for their robots.txt themselves; a new one decides on them again."""
+        with self._ctx.stores.registry.transaction() as conn:
+            blocked = documents.one_blocked_url_an_origin(conn, self._ctx.connector, MAX_BLOCKED_ORIGINS)
+        for url in filter(self._ctx.spec.in_scope, blocked):
+            _, attempts = await self._visitor.robots_of(url)
+            for attempt in attempts:
+                yield attempt
 
     async def _sitemaps(self) -> AsyncIterator[Fetched | DiscoveredUrl]:
         async for item in self._walk_sitemaps():
@@ -86,7 +104,7 @@ class _Discovery:
             yield attempt
         queue = deque((url, 0) for url in roots)
         seen = set(roots)
-        while queue and len(seen) <= MAX_SITEMAPS:
+        while queue and len(seen) <= MAX_SITEMAPS and not self._ctx.progress.stop.is_set():
             url, depth = queue.popleft()
             fetched = await self._listing(AttemptKind.SITEMAP, url)
             for item in fetched:
@@ -146,8 +164,7 @@ class _Discovery:
         fetched = await self._visitor.visit(document)
         last = fetched[-1]
         if last.capture is not None:
-            same = document.baseline_hash == last.capture.content_hash
-            verdict = Verdict.UNCHANGED if same else Verdict.CHANGED
+            verdict = _verdict_on(document, last.capture.content_hash, last.body or b"")
             fetched[-1] = replace(last, capture=replace(last.capture, verdict=verdict))
         as_document = self._as_found(document, kind)
         fetched[-1] = replace(fetched[-1], links=(as_document, *fetched[-1].links))
@@ -158,7 +175,9 @@ class _Discovery:
         address = url if isinstance(canonical, RejectedUrl) else canonical
         with self._ctx.stores.registry.transaction() as conn:
             known = documents.get_by_url(conn, self._ctx.connector, address)
-        return known or Document(
+        if known is not None:
+            return known if self._is_conditional else replace(known, etag=None, last_modified=None)
+        return Document(
             connector=self._ctx.connector,
             id=document_id(address),
             url=address,
@@ -225,3 +244,12 @@ class _Discovery:
             min_level=group.min_level,
             lastmod=lastmod,
         )
+
+
+def _verdict_on(listing: Document, body_hash: str, body: bytes) -> Verdict:
+    """What a listing's body means. Issues come after all entries, so one that comes first stands for no sitemap."""
+    if listing.kind is AttemptKind.SITEMAP and isinstance(
+        next(iter_sitemap(body, url=listing.url), None), SitemapIssue
+    ):
+        return Verdict.PARSING
+    return Verdict.UNCHANGED if listing.baseline_hash == body_hash else Verdict.CHANGED

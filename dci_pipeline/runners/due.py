@@ -1,7 +1,8 @@
 """What the sensor looks at: each connector's due work, as scheduling.due wants it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.runners.stores import Stores
@@ -25,7 +26,8 @@ def due_rows(
             due_documents=row["due_documents"],
             host_gap_s=row["min_gap_s"],
             next_due=row["next_due"],
-            discovery_due=row["next_discovery_at"] is None or row["next_discovery_at"] <= now,
+            discovery_due=_is_discovery_due(row, now),
+            priority=row["priority"],
             unfinished=tuple(sorted(row["unfinished"])),
             is_leased=row["is_leased"],
             is_queued=row["id"] in queued,
@@ -33,3 +35,10 @@ def due_rows(
         )
         for row in rows
     ]
+
+
+def _is_discovery_due(row: Mapping[str, Any], now: datetime) -> bool:
+    """By its cadence, and at once where none has ended under the present YAML."""
+    if row["discovered_yaml"] != row["yaml_hash"]:
+        return True
+    return row["next_discovery_at"] is not None and row["next_discovery_at"] <= now

@@ -5,7 +5,7 @@ enough of it, documents go to worker processes.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import groupby
@@ -14,6 +14,7 @@ from typing import Any
 from dci_pipeline.connectors.spec import ChangeSpec, ExtractSpec
 from dci_pipeline.errors import StoreError, StoreUnavailable
 from dci_pipeline.model.extraction import Extraction
+from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.payload import pack_blocks, payload_of
 from dci_pipeline.runners.pool import map_documents
@@ -78,6 +79,8 @@ class DocumentJob:
     previous_hash: str | None
     previous_fingerprint: str | None
     bodies: tuple[Body, ...]
+    agent: str = ""
+    """Our product token."""
 
 
 def extractions(ctx: RunContext, upstream: Iterator[ToExtract]) -> Iterator[Extracted]:
@@ -102,6 +105,7 @@ def _job(ctx: RunContext, items: Sequence[ToExtract]) -> DocumentJob:
         previous_hash=first.previous_hash if first.previous_fingerprint is not None else None,
         previous_fingerprint=first.previous_fingerprint,
         bodies=tuple(bodies),
+        agent=product_token(ctx.settings.user_agent),
     )
 
 
@@ -114,11 +118,15 @@ def _body(ctx: RunContext, item: ToExtract) -> Body:
         content_hash=capture.content_hash,
         content_type=capture.content_type,
         url=capture.final_url,
-        x_robots_tag=tuple(filter(None, [capture.headers.get("x-robots-tag")])),
+        x_robots_tag=_x_robots_tag(capture.headers),
         captured_on=capture.captured_at.date(),
         data=data,
         problem=problem,
     )
+
+
+def _x_robots_tag(headers: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(headers.get("x-robots-tag", "").splitlines())
 
 
 def _read(ctx: RunContext, key: str) -> tuple[bytes, str | None]:
@@ -142,7 +150,7 @@ def _baseline(ctx: RunContext, item: ToExtract) -> Body:
         content_hash=item.previous_hash,
         content_type=item.previous_type,
         url=item.capture.final_url,
-        x_robots_tag=(),
+        x_robots_tag=_x_robots_tag(item.previous_headers or {}),
         captured_on=item.capture.captured_at.date(),
         data=data,
         problem=problem,
@@ -187,6 +195,7 @@ def _input(job: DocumentJob, body: Body, print_: str) -> ExtractInput:
         extract=job.block,
         change=job.change,
         x_robots_tag=body.x_robots_tag,
+        agent=job.agent,
         fingerprint=print_,
         captured_on=body.captured_on,
     )

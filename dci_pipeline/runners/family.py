@@ -7,7 +7,7 @@ Dagster's assets and IO manager, the demo and the dry run use these functions an
     close_stage(stage, ctx, day)
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -153,7 +153,17 @@ def finish_run(ctx: RunContext) -> None:
     """Ends a run that is still running as ok or partial and gives the connector back; once, after its last stage."""
     with ctx.stores.registry.transaction() as conn:
         stats = runs.run_stats(conn, ctx.run_id, ctx.connector)
-        status = RunStatus.PARTIAL if stats["failed"] else RunStatus.OK
+        outcomes = runs.outcome_counts(conn, ctx.run_id, ctx.connector, list(AttemptKind))
+        status = _status(stats, {Outcome(name): n for name, n in outcomes.items()})
         runs.end_run(conn, run_id=ctx.run_id, connector=ctx.connector, status=status, stats=stats)
     if ctx.lease is not None:
         ctx.lease.release()
+
+
+def _status(stats: Mapping[str, int], outcomes: Mapping[Outcome, int]) -> RunStatus:
+    """Failed where nothing answered as asked, partial where something did not; what was skipped says nothing."""
+    asked = {outcome: n for outcome, n in outcomes.items() if outcome is not Outcome.SKIPPED}
+    if asked and not any(outcome.is_success for outcome in asked):
+        return RunStatus.FAILED
+    unreached = any(outcome is Outcome.ROBOTS_UNREACHABLE for outcome in asked)
+    return RunStatus.PARTIAL if stats["failed"] or unreached else RunStatus.OK

@@ -1,11 +1,14 @@
 """raw_archive: what is due, fetched lawfully, in priority order, until nothing is due, the limit, the slice or a stop.
 
-Documents wait in one queue a host, so a slow host never holds up another. Links of a fetched page are registered in
-the page's own chunk; once it is committed the next selection finds them, so a site is followed within one run.
+Documents wait in one queue a host, so a slow host never holds up another. A host without a slot for now has its queue
+put back, due as it was; where only its rate is in the way, the run asks it again when the wait is over. Links of a
+fetched page are registered in the page's own chunk; once it is committed the next selection finds them, so a site is
+followed within one run.
 """
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -19,6 +22,7 @@ from dci_pipeline.model.states import AttemptKind, Via
 from dci_pipeline.parsing.charset import decode_body
 from dci_pipeline.parsing.html import parse_html, read_robots_flags
 from dci_pipeline.parsing.media import MediaKind, media_kind
+from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.parsing.urls import RejectedUrl, host_key, path_and_query
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.stream import FLUSH, Flush
@@ -33,6 +37,8 @@ GRACE = timedelta(minutes=15)
 """A live run may select until 00:15 of the next day; then the new day's run takes over."""
 COMMIT_POLL_S = 0.02
 """How often a loop that has nothing in flight looks whether its last chunk is committed."""
+HOLD_POLL_S = 0.25
+"""How often a loop that only waits for a host's slot looks whether it was told to stop; each look is one query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +92,10 @@ class _Frontier:
         if not self.busy[host]:
             del self.busy[host]
 
+    def take_all_of(self, host: str) -> list[Document]:
+        """Takes what waits for one host."""
+        return list(self.waiting.pop(host, ()))
+
     def clear(self) -> list[Document]:
         """Takes all that wait."""
         waiting = [document for queue in self.waiting.values() for document in queue]
@@ -109,9 +119,12 @@ class _FetchLoop:
         """Commits before the last selection, which found nothing."""
         self._saw_all = False
         """And every earlier document was committed by then."""
+        self._held: dict[str, float] = {}
+        """Hosts without a slot, until when by the monotonic clock; infinity: not in this run any more."""
 
     async def run(self) -> AsyncIterator[Fetched | Complete | Flush]:
         while True:
+            self._release_hosts()
             await self._refill()
             if self._must_end():
                 self._drop_waiting()
@@ -123,7 +136,7 @@ class _FetchLoop:
                 break
             elif self._is_dry:
                 yield FLUSH
-                await asyncio.sleep(COMMIT_POLL_S)
+                await asyncio.sleep(self._idle_s())
         if self._is_complete():
             yield Complete(at=self._ctx.clock())
 
@@ -134,11 +147,21 @@ class _FetchLoop:
 
     def _is_over(self) -> bool:
         """Nothing waits, and either nothing may be selected or a selection after the last commit found nothing."""
-        return not self._frontier.size and (not self._may_select() or (self._is_dry and self._saw_all))
+        return not self._frontier.size and (not self._may_select() or (self._is_done and not self._sits_out))
+
+    @property
+    def _is_done(self) -> bool:
+        return self._is_dry and self._saw_all
+
+    @property
+    def _sits_out(self) -> bool:
+        """Whether a host gets a slot within this run."""
+        return any(until < math.inf for until in self._held.values())
 
     def _is_complete(self) -> bool:
+        """Nothing was left due, neither by the options nor on a host without a slot."""
         options = self._ctx.options
-        return self._may_select() and not (options.urls or options.group)
+        return self._may_select() and not (options.urls or options.group or self._held)
 
     def _must_end(self) -> bool:
         """The run was told to stop or its slice is over: only what is in flight is finished."""
@@ -170,6 +193,7 @@ class _FetchLoop:
                 run_id=self._ctx.run_id,
                 limit=size,
                 exclude=self._ctx.progress.in_hand(),
+                exclude_hosts=self._held,
                 group=options.group,
                 urls=options.urls,
                 force=options.force,
@@ -188,15 +212,49 @@ class _FetchLoop:
             self._tasks[asyncio.create_task(self._visitor.visit(document))] = document
 
     async def _finished(self) -> list[Fetched]:
-        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(self._tasks, timeout=self._until_release_s(), return_when=asyncio.FIRST_COMPLETED)
         results: list[Fetched] = []
         for task in done:
             self._frontier.done(self._tasks.pop(task).host)
-            results.extend(self._with_links(item) for item in task.result())
+            results.extend(self._with_links(item) for item in task.result() if not self._is_put_off(item))
         for item in results:
             if item.capture is not None and item.document is not None and item.capture.document_id != item.document.id:
                 self._frontier.drop(item.capture.document_id, host_key(item.capture.url))
         return results
+
+    def _is_put_off(self, item: Fetched) -> bool:
+        """Puts back what waits for a host without a slot; True where the document itself is asked for again later."""
+        if item.wait is None or item.document is None:
+            return False
+        host, until = item.document.host, time.monotonic() + item.wait.seconds
+        sits_out = item.wait.is_rate and until < self._deadline
+        self._held[host] = max(self._held.get(host, 0.0), until if sits_out else math.inf)
+        self._put_back([*self._frontier.take_all_of(host), *([item.document] if sits_out else [])])
+        return sits_out
+
+    def _put_back(self, unasked: list[Document]) -> None:
+        self._ctx.progress.put_back([document.id for document in unasked])
+        self._left = None if self._left is None else self._left + len(unasked)
+
+    def _release_hosts(self) -> None:
+        """Hosts whose wait is over may be selected again."""
+        now = time.monotonic()
+        over = [host for host, until in self._held.items() if until <= now]
+        for host in over:
+            del self._held[host]
+        if over:
+            self._dry_since = None
+
+    def _until_release_s(self) -> float | None:
+        """Seconds until the next host may be selected again; None where none is waited for."""
+        if not self._sits_out or self._must_end():
+            return None
+        return max(0.0, min(self._held.values()) - time.monotonic())
+
+    def _idle_s(self) -> float:
+        """How long to wait with nothing in flight: for the last commit, or for a host's slot."""
+        release_s = self._until_release_s() if self._saw_all else None
+        return COMMIT_POLL_S if release_s is None else min(release_s, HOLD_POLL_S)
 
     def _with_links(self, item: Fetched) -> Fetched:
         if not self._follows or item.capture is None or item.document is None:
@@ -241,9 +299,10 @@ def links_of(ctx: RunContext, item: Fetched) -> Iterator[DiscoveredUrl]:
     assert body is not None
     if document.depth >= ctx.spec.links.depth or media_kind(capture.content_type, body) is not MediaKind.HTML:
         return
-    page = parse_html(decode_body(body, content_type=capture.content_type).text, url=capture.final_url)
+    agent = product_token(ctx.settings.user_agent)
+    page = parse_html(decode_body(body, content_type=capture.content_type).text, url=capture.final_url, agent=agent)
     header = capture.headers.get("x-robots-tag", "")
-    if (page.robots | read_robots_flags([header])).nofollow:
+    if (page.robots | read_robots_flags([header], agent=agent)).nofollow:
         return
     for link in page.links:
         if not link.is_nofollow and (found := link_target(ctx, link.url, document)) is not None:

@@ -20,7 +20,7 @@ from dci_pipeline.runners.host_tests import learn_from_verdicts, purge_dropped
 from dci_pipeline.runners.payload import extraction_of, load_blocks
 from dci_pipeline.runners.policies import change_rules, policy_of
 from dci_pipeline.scheduling.intervals import settle
-from dci_pipeline.stages.appearance import appeared, disappeared
+from dci_pipeline.stages.appearance import appeared, disappeared, withheld
 from dci_pipeline.stages.removal import removal_verdict
 from dci_pipeline.stages.verdict import FLIP_WINDOW, Judgement, VersionView, judge
 from dci_pipeline.stores.pg import attempts, content, documents, entities, host_tests, outbox, runs
@@ -116,13 +116,16 @@ class _Judge:
         version = _version(row, "removed", None) if is_news else None
         gone = self._before.extraction
         delta = disappeared(gone, self._rules) if is_news and gone is not None else None
-        return self._judged(row, Judgement(verdict=verdict, delta=delta), version)
+        judgement = _published(Judgement(verdict=verdict, delta=delta), gone)
+        return self._judged(row, judgement, version)
 
     def _body(self, row: Mapping[str, Any]) -> Judged:
         current = extraction_of(dict(row), row["document_id"], row["extracted_hash"], row["version"])
-        judgement = self._compare(row, self._previous(), current)
-        if judgement.verdict is Verdict.CHANGED and self._previous() is None:
+        previous = self._previous()
+        judgement = self._compare(row, previous, current)
+        if judgement.verdict is Verdict.CHANGED and previous is None:
             judgement = replace(judgement, delta=self._appearance(row, current))
+        judgement = _published(judgement, current, previous.extraction if previous is not None else None)
         version = None
         if judgement.verdict is Verdict.CHANGED:
             version = _version(row, "content", row["extracted_hash"])
@@ -208,6 +211,13 @@ class _Judge:
             confirmation=Confirmation.PENDING,
             fields=delta.fields,
         )
+
+
+def _published(judgement: Judgement, *sides: Extraction | None) -> Judgement:
+    """The judgement as it may be published: nothing is told of a side that asks not to be indexed."""
+    if judgement.delta is None or not any(side is not None and side.noindex for side in sides):
+        return judgement
+    return replace(judgement, delta=withheld(judgement.delta))
 
 
 def _before_of(row: Mapping[str, Any]) -> _Before:

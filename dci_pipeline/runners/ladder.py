@@ -15,6 +15,7 @@ from dci_pipeline.model.records import Document, Fetched
 from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.parsing.html import RobotsFlags
 from dci_pipeline.parsing.media import MediaKind, media_kind
+from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.page_loader import KeptScripts, PageLoader, Ways
 from dci_pipeline.stages.fetch import Classified
@@ -43,6 +44,7 @@ class Ladder:
     def __init__(self, ctx: RunContext, browser: BrowserRung, ways: Ways) -> None:
         self._ctx, self._browser, self._ways = ctx, browser, ways
         self._scripts = KeptScripts()
+        self._agent = product_token(ctx.settings.user_agent)
 
     def standing(self, document: Document) -> Standing:
         """What is known of a document before it is asked for."""
@@ -60,10 +62,10 @@ class Ladder:
         content_type = reply.headers.get("content-type")
         if standing.max_level < BROWSER or media_kind(content_type, reply.body) is not MediaKind.HTML:
             return Climbed(reply=reply)
-        sent = read_shell(reply.body, content_type, url=reply.final_url)
+        sent = read_shell(reply.body, content_type, url=reply.final_url, agent=self._agent)
         if not wants_browser(standing, sent.shell):
             return Climbed(reply=reply, learned_level=1)
-        if terms_of(reply.headers, reply.body, reply.final_url).is_reserved:
+        if terms_of(reply.headers, reply.body, reply.final_url, agent=self._agent).is_reserved:
             return Climbed(reply=reply)
         return await self._render(standing, sent, reply)
 
@@ -133,7 +135,7 @@ def _with_flags(rendered: FetchReply, sent: RobotsFlags) -> FetchReply:
     names = [name for name in ("noindex", "nofollow", "noarchive") if getattr(sent, name)]
     if not names:
         return rendered
-    tag = ", ".join(filter(None, (rendered.headers.get("x-robots-tag"), *names)))
+    tag = "\n".join(filter(None, (rendered.headers.get("x-robots-tag"), ", ".join(names))))
     return replace(rendered, headers={**rendered.headers, "x-robots-tag": tag})
 
 

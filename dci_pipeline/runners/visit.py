@@ -21,11 +21,11 @@ from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
 from dci_pipeline.http.politeness import HostGate, TooLong, host_gap_s
 from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache
 from dci_pipeline.model.ids import content_hash
-from dci_pipeline.model.records import Attempt, Document, Fetched, HostPause
+from dci_pipeline.model.records import Attempt, Document, Fetched, HostPause, HostWait
 from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.parsing.robots import product_token
-from dci_pipeline.parsing.urls import host_key, host_of, registrable_domain
+from dci_pipeline.parsing.urls import host_key, host_of, is_same_site, registrable_domain
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.door import Door, refused_by_guard
 from dci_pipeline.runners.host_lore import HostLore
@@ -103,6 +103,7 @@ class Visitor:
         self._ctx, self._ports, self._contact = ctx, ports, contact
         self._fetcher, self._gate, self._robots = fetcher, gate, robots
         self._traces = Traces(ctx)
+        self._agent = product_token(ctx.settings.user_agent)
         self._opt_out = load_opt_out(ctx.settings)
         self._lore = HostLore(ports, self._ask_host)
         self._on_the_way: list[Fetched] = []
@@ -194,7 +195,8 @@ class Visitor:
         held = _held_by_robots(answer, attempt)
         if held is not None:
             ended = self._traces.end(attempt, held[0])
-            return [Fetched(attempt=ended, document=document, pause=held[1], next_check=held[2])]
+            wait = None if answer.too_long is None else _host_wait(answer.too_long)
+            return [Fetched(attempt=ended, document=document, pause=held[1], next_check=held[2], wait=wait)]
         gap_s = self._gap_s(answer.crawl_delay)
         is_believed = await self._lore.sends_validators(document.host, attempt.started_at)
         async with self._gate.slot(document.host, gap_s, self._ctx.spec.fetch.concurrency) as slot:
@@ -275,7 +277,7 @@ class Visitor:
             return Fetched(attempt=self._traces.end(attempt, held[0])), None
         slot = await self._gate.pass_through(attempt.host, self._gap_s(answer.crawl_delay))
         if isinstance(slot, TooLong):
-            return replace(self._skipped(attempt, slot), next_check=None), None
+            return replace(self._skipped(attempt, slot), next_check=None, wait=None), None
         reply = await self._fetcher.fetch(self._request_of(url, AttemptKind.PAGE))
         classified = self._classify(attempt, reply)
         await self._heed(attempt, reply, classified)
@@ -286,7 +288,7 @@ class Visitor:
         why = slot.reason or f"the host's rate leaves no slot for {slot.wait_s:.0f} s"
         until = attempt.started_at + timedelta(seconds=slot.wait_s)
         ended = self._traces.end(attempt, Classified(outcome=Outcome.SKIPPED, error=why))
-        return Fetched(attempt=ended, next_check=until)
+        return Fetched(attempt=ended, next_check=until, wait=_host_wait(slot))
 
     def _request(self, document: Document, *, is_conditional: bool) -> FetchRequest:
         request = self._request_of(document.url, document.kind)
@@ -299,7 +301,7 @@ class Visitor:
         most = fetch.max_bytes if kind is AttemptKind.PAGE else MAX_LISTING_BYTES
 
         async def allow_hop(target: str) -> HopRefusal | None:
-            return await self._hop_refusal(target)
+            return await self._hop_refusal(target, None if kind is AttemptKind.PAGE else url)
 
         return FetchRequest(
             url=url,
@@ -310,11 +312,15 @@ class Visitor:
             allow_hop=allow_hop,
         )
 
-    async def _hop_refusal(self, target: str) -> HopRefusal | None:
-        """Each hop is a request of its own: opt-outs, scope, robots and the host's rate decide on it again."""
+    async def _hop_refusal(self, target: str, listing: str | None) -> HopRefusal | None:
+        """Each hop is a request of its own: opt-outs, scope, robots and the host's rate decide on it again.
+
+        A listing may stand outside the connector's hosts, as the YAML names it; its site is its scope.
+        """
         if (refused := opt_out_refusal(self._opt_out, target)) is not None:
             return refused
-        if not self._ctx.spec.in_scope(target):
+        is_at_home = listing is not None and is_same_site(host_of(listing), host_of(target))
+        if not is_at_home and not self._ctx.spec.in_scope(target):
             return HopRefusal(outcome=Outcome.REDIRECT, error=f"it leads out of the connector's hosts, to {target}")
         passage = await self._door.pass_through(target)
         if passage.refusal is None:
@@ -339,7 +345,7 @@ class Visitor:
     def _finished(self, document: Document, attempt: Attempt, reply: FetchReply, classified: Classified) -> Fetched:
         terms = Terms()
         if classified.outcome.is_success:
-            terms = terms_of(reply.headers, reply.body, reply.final_url)
+            terms = terms_of(reply.headers, reply.body, reply.final_url, agent=self._agent)
         if terms.is_reserved:
             classified = Classified(outcome=Outcome.POLICY, error=RESERVED)
         ended = with_reply(self._traces.end(attempt, classified), reply)
@@ -356,6 +362,10 @@ class Visitor:
             not_kept="noarchive" if terms.noarchive else None,
         )
         return replace(fetched, capture=capture, pause=pause)
+
+
+def _host_wait(slot: TooLong) -> HostWait:
+    return HostWait(seconds=slot.wait_s, is_rate=slot.reason is None)
 
 
 def _held_by_robots(

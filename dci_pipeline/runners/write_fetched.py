@@ -4,11 +4,12 @@ import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dci_pipeline.model.ids import stable_id
 from dci_pipeline.model.records import Attempt, Capture, DiscoveredUrl, Document, Fetched, HostPause, RobotsSnapshot
 from dci_pipeline.model.states import DocumentState, Outcome
+from dci_pipeline.parsing.urls import host_key
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.discover import DiscoveryEnd
 from dci_pipeline.runners.fetch import Complete
@@ -21,7 +22,8 @@ from dci_pipeline.stores.pg.bulk import Conn
 
 PUT_THREADS = 8
 """Puts in flight: S3 servers take 785 puts/s from one thread and 1,288 from sixteen."""
-
+UNREACHABLE_ALERT_AFTER = timedelta(hours=24)
+"""Design §6: sooner would tell of every night's maintenance, later leaves a host unwatched for days."""
 
 Item = Fetched | DiscoveredUrl | Complete | DiscoveryEnd
 """What the two network stages stream."""
@@ -50,7 +52,9 @@ def _note_completion(ctx: RunContext, conn: Conn, chunk: Sequence[Item]) -> None
         if isinstance(item, Complete):
             runs.set_baseline(conn, ctx.connector, item.at)
         elif isinstance(item, DiscoveryEnd):
-            runs.discovered(conn, ctx.connector, next_at=item.next_at, listing_at=item.listing_at)
+            runs.discovered(
+                conn, ctx.connector, yaml_hash=ctx.yaml_hash, next_at=item.next_at, listing_at=item.listing_at
+            )
 
 
 def _links(fetched: Sequence[Fetched]) -> list[DiscoveredUrl]:
@@ -142,6 +146,27 @@ def _save_robots(conn: Conn, attempt: Attempt, snapshot: RobotsSnapshot) -> None
     hosts.save_robots(conn, snapshot)
     if snapshot.is_good and before is not None and before.hash != snapshot.hash:
         hosts.reopen_blocked(conn, attempt.host, snapshot.fetched_at)
+    _alert_on_robots(conn, snapshot)
+
+
+def _alert_on_robots(conn: Conn, snapshot: RobotsSnapshot) -> None:
+    """An alert while an origin's robots.txt cannot be read for over a day."""
+    alert_id = stable_id("alert", f"robots_unreachable\0{snapshot.origin}")
+    if snapshot.is_good:
+        runs.resolve_alert(conn, alert_id)
+        return
+    since = hosts.robots_bad_since(conn, snapshot)
+    if snapshot.fetched_at - since <= UNREACHABLE_ALERT_AFTER:
+        return
+    what = "no answer" if snapshot.status is None else f"status {snapshot.status}"
+    runs.open_alert(
+        conn,
+        alert_id=alert_id,
+        kind="robots_unreachable",
+        subject=snapshot.origin,
+        severity="warning",
+        message=f"its robots.txt could not be read since {since:%Y-%m-%d %H:%M} UTC ({what})",
+    )
 
 
 def _pause(conn: Conn, pause: HostPause, at: datetime) -> None:
@@ -164,6 +189,7 @@ def _move_documents(ctx: RunContext, conn: Conn, fetched: Sequence[Fetched]) -> 
         if item.attempt.outcome is Outcome.NOT_MODIFIED:
             confirmed[row.id] = item.attempt.finished_at
         _open_review(conn, item.attempt, locked[row.id])
+        _ask_about_scope(ctx, conn, item.attempt)
     documents.move_on(conn, ctx.connector, list(locked.values()))
     attempts.confirm_versions(conn, ctx.connector, confirmed)
     moved = content.confirm_changes(conn, ctx.connector, list(confirmed), "confirmed")
@@ -237,4 +263,21 @@ def _open_review(conn: Conn, attempt: Attempt, document: Document) -> None:
         host=attempt.host,
         rule=rule or "",
         url=attempt.url,
+    )
+
+
+def _ask_about_scope(ctx: RunContext, conn: Conn, attempt: Attempt) -> None:
+    """A redirect out of the connector's hosts: whether they are to be more is for a person to say, once a target."""
+    target = attempt.final_url
+    if attempt.outcome is not Outcome.REDIRECT or target is None or ctx.spec.in_scope(target):
+        return
+    key = "\0".join(("scope", attempt.connector, attempt.host, host_key(target)))
+    runs.open_review(
+        conn,
+        review_id=stable_id("review", key),
+        kind="scope",
+        connector=attempt.connector,
+        host=attempt.host,
+        rule=f"it leads to {host_key(target)}",
+        url=target,
     )

@@ -30,6 +30,8 @@ class ConnectorDue:
     """Seconds between two requests to its slowest host."""
     next_due: datetime | None = None
     """Earliest planned check, which is its place in the order; None: none planned."""
+    priority: int = 50
+    """Among connectors; higher is served first."""
     discovery_due: bool = False
     unfinished: tuple[date, ...] = ()
     """Windows with bodies that have no extraction or no verdict."""
@@ -62,12 +64,15 @@ class RunRequestPlan:
 
 
 def choose(rows: Iterable[ConnectorDue], now: datetime) -> list[RunRequestPlan]:
-    """Runs to ask for at a tick: unfinished earlier windows first, oldest first, then what is due, longest due first.
+    """Runs to ask for at a tick: unfinished earlier windows first, oldest first, then what is due, by
+    priority and then longest due.
 
     Nothing for a connector that is leased, queued or paused. Unfinished work of today's window counts as due work. The
     same rows in any order give the same runs.
     """
-    free = sorted((row for row in rows if row.is_free), key=lambda row: (row.next_due or now, row.connector))
+    free = sorted(
+        (row for row in rows if row.is_free), key=lambda row: (-row.priority, row.next_due or now, row.connector)
+    )
     today = now.date()
     due = [row for row in free if _has_work(row, today)]
     short = [row.connector for row in due if row.is_short]

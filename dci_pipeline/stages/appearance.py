@@ -10,6 +10,7 @@ WHOLE_PAGE = 60
 """A page that appeared or went is major (60) where it carries values: that is a thing of the world coming or going."""
 PLAIN_PAGE = 25
 """And meaningful (25) where it is text only."""
+WITHHELD = "the page changed; it asks not to be indexed"
 
 
 def appeared(current: Extraction, rules: ChangeRules, *, is_back: bool) -> Delta:
@@ -21,6 +22,20 @@ def appeared(current: Extraction, rules: ChangeRules, *, is_back: bool) -> Delta
 def disappeared(previous: Extraction, rules: ChangeRules) -> Delta:
     """The change that a page's removal is."""
     return _whole(previous, _empty(previous), previous, rules, "page removed")
+
+
+def withheld(delta: Delta) -> Delta:
+    """The same change without anything that the page says: values of a noindex page are not published."""
+    return replace(
+        delta,
+        fields=(),
+        added=(),
+        removed=(),
+        items_added=(),
+        items_removed=(),
+        summary=WITHHELD,
+        reasons=(WITHHELD,),
+    )
 
 
 def _empty(extraction: Extraction) -> Extraction:

@@ -55,6 +55,8 @@ class ExtractInput:
     """The YAML's block for the page type."""
     change: ChangeSpec = field(default_factory=ChangeSpec)
     x_robots_tag: tuple[str, ...] = ()
+    agent: str = ""
+    """Our product token, by which a page may speak to us alone."""
     fingerprint: str | None = None
     """Of the body under these rules, where the caller has it already; it costs as much as parsing."""
     captured_on: date | None = None
@@ -80,7 +82,7 @@ def extract(document: ExtractInput) -> Extraction:
     """All that one body yields. Raises SelectorProblem for rules that no loader has checked, nothing for a body."""
     rules = noise_rules(document.change, document.extract)
     decoded, reading = _read(document, rules)
-    robots = reading.robots | read_robots_flags(document.x_robots_tag)
+    robots = reading.robots | read_robots_flags(document.x_robots_tag, agent=document.agent)
     return Extraction(
         document_id=document.document_id,
         content_hash=document.content_hash,
@@ -129,7 +131,7 @@ def _read(document: ExtractInput, rules: NoiseRules) -> tuple[Decoded | None, _R
 
 
 def _read_html(document: ExtractInput, text: str, rules: NoiseRules) -> _Reading:
-    page = parse_html(text, url=document.url)
+    page = parse_html(text, url=document.url, agent=document.agent)
     change = document.change
     visible = project_text(page)
     compared = visible

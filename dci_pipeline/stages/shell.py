@@ -43,11 +43,14 @@ class Readable:
     """What it asks of crawlers in its own markup."""
 
 
-def read_shell(body: bytes, content_type: str | None, *, url: str) -> Readable:
-    """What a reader finds in an HTML body as it was sent. Anything that is no HTML is never a shell."""
+def read_shell(body: bytes, content_type: str | None, *, url: str, agent: str = "") -> Readable:
+    """What a reader finds in an HTML body as it was sent. Anything that is no HTML is never a shell.
+
+    `agent` is our product token, by which the markup may speak to us alone.
+    """
     if media_kind(content_type, body) is not MediaKind.HTML:
         return Readable(characters=len(body), shell=None, robots=RobotsFlags())
-    page = parse_html(decode_body(body, content_type=content_type).text, url=url)
+    page = parse_html(decode_body(body, content_type=content_type).text, url=url, agent=agent)
     characters = _characters(page)
     shell = _mark_of(page) if characters <= MAX_SHELL_TEXT else None
     return Readable(characters=characters, shell=shell, robots=page.robots)

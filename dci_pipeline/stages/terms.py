@@ -29,15 +29,18 @@ class Terms:
     """It may not be mined, so neither kept nor read."""
 
 
-def terms_of(headers: Mapping[str, str], body: bytes, url: str) -> Terms:
-    """Terms of an answer (lower-case header names). A page is parsed only where its first 256 KB name one."""
-    noarchive = read_robots_flags([headers.get("x-robots-tag", "")]).noarchive
+def terms_of(headers: Mapping[str, str], body: bytes, url: str, *, agent: str = "") -> Terms:
+    """Terms of an answer (lower-case header names). A page is parsed only where its first 256 KB name one.
+
+    `agent` is our product token, by which an answer may speak to us alone.
+    """
+    noarchive = read_robots_flags([headers.get("x-robots-tag", "")], agent=agent).noarchive
     is_reserved = headers.get("tdm-reservation", "").strip() == "1"
     if is_reserved or not _MARKS.search(body[:_HEAD_BYTES].replace(b"\0", b"")):
         return Terms(noarchive=noarchive, is_reserved=is_reserved)
     if media_kind(headers.get("content-type"), body) is not MediaKind.HTML:
         return Terms(noarchive=noarchive)
-    page = parse_html(decode_body(body, content_type=headers.get("content-type")).text, url=url)
+    page = parse_html(decode_body(body, content_type=headers.get("content-type")).text, url=url, agent=agent)
     meta = [
         element.get("content", "").strip()
         for element in page.tree.iter("meta")

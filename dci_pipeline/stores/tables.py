@@ -92,6 +92,8 @@ class ConnectorState(SQLModel, table=True):
     baseline_at: datetime | None = Field(sa_column=_time())
     """When its first crawl was complete: pages that appear later are news."""
     next_discovery_at: datetime | None = Field(sa_column=_time())
+    discovered_yaml: str | None = Field(sa_column=_text(null=True))
+    """Hash of the YAML under which the last discovery ended; null while one is going on, or died."""
     listing_at: datetime | None = Field(sa_column=_time())
     """When all its sitemaps were last read whole; a page not listed since has left them."""
 
@@ -174,6 +176,12 @@ class AttemptRow(SQLModel, table=True):
         Index("attempts_document", "connector", "document_id", "started_at"),
         Index("attempts_run", "run_id", "connector"),
         Index("attempts_window", "connector", "window_day"),
+        Index(
+            "attempts_unjudged",
+            "connector",
+            "window_day",
+            postgresql_where=text("outcome = 'PAGE_REMOVED' and verdict is null"),
+        ),
         {"postgresql_partition_by": "RANGE (window_day)"},
     )
     id: str = Field(sa_column=_text())

@@ -13,9 +13,10 @@ from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.errors import DciError, StoreError
 from dci_pipeline.settings import Settings
 from dci_pipeline.stores import schema
-from dci_pipeline.stores.analytics import open_analytics
+from dci_pipeline.stores.analytics import open_analytics, parse_address
 from dci_pipeline.stores.archive import open_archive
 from dci_pipeline.stores.embedded import registry_url
+from dci_pipeline.stores.embedded.database import without_password
 from dci_pipeline.stores.pg import outbox, read
 from dci_pipeline.stores.pg.bulk import Conn
 from dci_pipeline.stores.registry import Registry
@@ -97,8 +98,13 @@ def _report(store: str, kind: str, where: str, look: Callable[[], tuple[str, str
     try:
         where, detail = look()
     except StoreError as exc:
-        return StoreReport(store=store, kind=kind, where=where, answers=False, detail=str(exc))
+        return StoreReport(store=store, kind=kind, where=where, answers=False, detail=_without_pointer(str(exc)))
     return StoreReport(store=store, kind=kind, where=where, answers=True, detail=detail)
+
+
+def _without_pointer(sentence: str) -> str:
+    """A store's sentence without its pointer to the doctor, who is speaking."""
+    return sentence.removesuffix("; `dci doctor` says what to do")
 
 
 def _registry(settings: Settings) -> StoreReport:
@@ -113,7 +119,9 @@ def _registry(settings: Settings) -> StoreReport:
         return registry.where, f"PostgreSQL {version}, schema {found or 'none'}, {size / MIB:.0f} MB"
 
     kind = "embedded" if settings.is_embedded_postgres else "DATABASE_URL"
-    return _report("registry", kind, str(settings.home / "postgres"), look)
+    address = settings.database_url
+    where = str(settings.home / "postgres") if address is None else without_password(address)
+    return _report("registry", kind, where, look)
 
 
 def _archive(settings: Settings) -> StoreReport:
@@ -136,7 +144,9 @@ def _analytics(settings: Settings) -> StoreReport:
             analytics.close()
 
     kind = "embedded" if settings.is_embedded_analytics else "CLICKHOUSE_URL"
-    return _report("analytics", kind, str(settings.home / "clickhouse"), look)
+    address = settings.clickhouse_url
+    where = str(settings.home / "clickhouse") if address is None else parse_address(address).where
+    return _report("analytics", kind, where, look)
 
 
 def _down(report: StoreReport) -> Iterator[Finding]:

@@ -139,10 +139,15 @@ def _switch(question: Question) -> Iterator[Reason]:
 
 
 _STATES = {
-    DocumentState.BLOCKED: "it is blocked since it was refused ({cls}); a new robots.txt or a review decides again",
+    DocumentState.BLOCKED: "it is blocked since it was refused ({cls}); {again}",
     DocumentState.REDIRECTED: "it leads to another page for good ({cls}), which is watched instead",
     DocumentState.RETIRED: "it failed {failures} times in a row, lastly by {cls}, and is given up",
     DocumentState.QUARANTINED: "it was gone {removed} times in a row; only a newer lastmod in a sitemap brings it back",
+}
+
+_DECIDES_AGAIN = {
+    "ROBOTS": "a robots.txt that has changed decides again",
+    "POLICY": "a change of {connector}.yaml has it decided again",
 }
 
 
@@ -153,7 +158,8 @@ def _state(question: Question) -> Iterator[Reason]:
     state = DocumentState(document["state"])
     failures, cls = document["failures"], document["failure_class"] or "a redirect"
     if state in _STATES:
-        words = _STATES[state].format(cls=cls, failures=failures, removed=document["removed_streak"])
+        again = _DECIDES_AGAIN.get(cls, "only a forced run asks again").format(connector=question.spec.id)
+        words = _STATES[state].format(cls=cls, failures=failures, removed=document["removed_streak"], again=again)
         # A stopped document may have been made due again, by a new robots.txt or a newer lastmod.
         yield Reason(step="state", verdict="passes" if document["next_check"] else "stops", sentence=words)
     elif failures:

@@ -190,8 +190,9 @@ def _assert_good_pages_are_extracted(world: World, crowd: Crowd) -> None:
 
 def _assert_the_storm_is_left_alone(world: World, crowd: Crowd, outcomes: dict[str, str]) -> None:
     """The first answers are RATE_LIMIT, all else waits: nobody knocks on while the host says it is too much."""
-    asked = Counter(outcomes[crowd.storm.url(f"/storm/{n}")] for n in range(STORM_PAGES))
-    assert asked["RATE_LIMIT"] + asked["skipped"] == STORM_PAGES
+    asked = Counter(outcomes.get(crowd.storm.url(f"/storm/{n}"), "put back") for n in range(STORM_PAGES))
+    assert asked["RATE_LIMIT"] + asked["skipped"] + asked["put back"] == STORM_PAGES
+    assert asked["skipped"] <= 3
     assert 1 <= asked["RATE_LIMIT"] <= 3
     assert len([a for a in crowd.storm.asked if a.target.startswith("/storm")]) == asked["RATE_LIMIT"]
 

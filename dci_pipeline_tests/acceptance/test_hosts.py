@@ -47,14 +47,14 @@ def probes(world: World) -> list[dict[str, object]]:
 
 
 def test_a_spent_budget_skips_what_is_left_until_the_next_utc_day(world: World) -> None:
-    paths = put_halls(world)
+    put_halls(world)
     with world.stores.registry.transaction() as conn:
         hosts.set_daily_budget(conn, host_of(world), 6)
     world.crawl()
 
     assert len(world.site.asked) == 6, "robots.txt and the sitemap count as well"
     skipped = world.rows("select error, document_id from attempts where outcome = 'skipped' and kind = 'page'")
-    assert len(skipped) >= len(paths) - 4
+    assert 1 <= len(skipped) <= 2, "the others are put back without an attempt"
     assert {row["error"] for row in skipped} == {"the host's budget of 6 requests a day is spent"}
     [midnight] = world.column(
         "select (date_trunc('day', now() at time zone 'UTC') + interval '1 day') at time zone 'UTC'"
@@ -68,7 +68,7 @@ def test_a_spent_budget_skips_what_is_left_until_the_next_utc_day(world: World) 
 
 
 def test_a_host_that_fails_in_a_row_is_left_alone_then_probed_once(world: World) -> None:
-    paths = put_halls(world, 12)
+    put_halls(world, 12)
     world.crawl(stages=NETWORK[:1])
     world.site.routes["*"] = servers_http.resetting()
     world.crawl(stages=NETWORK[1:])
@@ -78,7 +78,7 @@ def test_a_host_that_fails_in_a_row_is_left_alone_then_probed_once(world: World)
     assert opened["breaker_opens"] == 1
     assert str(opened["breaker_reason"]).startswith("5 failures in a row, the last: ")
     skipped = world.column("select error from attempts where kind = 'page' and outcome = 'skipped'")
-    assert len(skipped) == len(paths) - len(world.site.asked)
+    assert 1 <= len(skipped) <= 2, "the others are put back without an attempt"
     assert set(skipped) <= {opened["breaker_reason"], "the host was paused while this request waited"}
 
     world.execute("update hosts set breaker_until = now() - interval '1 second'")

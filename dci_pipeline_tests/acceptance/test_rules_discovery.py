@@ -9,7 +9,7 @@ import pytest
 from dci_pipeline.model.states import Stage
 from dci_pipeline.runners.stream import MAX_ROWS
 from dci_pipeline_tests.acceptance.world import World, hall, sitemap_of
-from dci_pipeline_tests.servers_http import Answer, html
+from dci_pipeline_tests.servers_http import Answer, html, redirect, robots, serve
 
 pytestmark = pytest.mark.acceptance
 
@@ -84,6 +84,42 @@ def test_a_part_that_could_not_be_read_makes_no_listing_complete(world: World) -
     world.answers["/b.xml"] = Answer(headers=XML, body=sitemap_of([f"{world.base}/halls/1"]))
     discover(world)
     assert world.value("select listing_at from connector_state") is None
+
+
+def test_a_page_in_the_sitemaps_place_is_no_baseline_and_no_listing(world: World) -> None:
+    world.put("/halls/1", hall("Hall 1", 12))
+    discover(world)
+    good, listed_at = world.document("/sitemap.xml"), world.value("select listing_at from connector_state")
+    assert listed_at is not None
+    world.answers["/sitemap.xml"] = html("<html><body><h1>Sorry, maintenance</h1></body></html>", ("ETag", '"sorry"'))
+    discover(world, days=40)
+    verdicts = world.column("select verdict from captures where kind = 'sitemap' order by captured_at")
+    assert verdicts == ["changed", "PARSING"]
+    now = world.document("/sitemap.xml")
+    assert (now["baseline_hash"], now["etag"]) == (good["baseline_hash"], good["etag"])
+    assert world.value("select listing_at from connector_state") == listed_at
+
+
+def test_an_empty_sitemap_is_a_sitemap(world: World) -> None:
+    world.listed = set()
+    discover(world)
+    assert world.column("select verdict from captures where kind = 'sitemap'") == ["changed"]
+
+
+@pytest.mark.parametrize("kind", ["feed", "sitemap"])
+def test_a_listing_of_a_host_outside_the_scope_may_move_within_its_site(world: World, kind: str) -> None:
+    with serve({}) as other:
+        other.routes |= {"/robots.txt": robots("User-agent: *\nDisallow:\n"), "/old": redirect("/new")}
+        urls = sitemap_of([f"{world.base}/news/1"])
+        other.routes["/new"] = rss(world, 1) if kind == "feed" else Answer(headers=XML, body=urls)
+        other.routes["/gone"] = redirect("http://elsewhere.example/new")
+        named = f'{kind}s: ["{other.url("/old")}", "{other.url("/gone")}"]'
+        sitemaps = "sitemaps: [], " if kind == "feed" else ""
+        world.yaml = world.yaml.replace('sitemaps: ["{base}/sitemap.xml"]', sitemaps + named)
+        discover(world)
+    assert "/news/1" in found(world)
+    outcomes = world.column("select outcome from attempts where kind = %s order by started_at", kind)
+    assert outcomes == ["fetched", "REDIRECT"]
 
 
 def test_the_cap_keeps_the_highest_priorities(world: World) -> None:
@@ -161,9 +197,12 @@ def test_links_are_followed_to_their_depth_in_one_run(linked: World) -> None:
     [
         html('<p>s</p><a rel="nofollow" href="/one">on</a>'),
         html('<meta name="robots" content="nofollow"><p>s</p><a href="/one">on</a>'),
+        html('<meta name="datacenterindexbot" content="nofollow"><p>s</p><a href="/one">on</a>'),
         html('<p>s</p><a href="/one">on</a>', ("X-Robots-Tag", "nofollow")),
+        html('<p>s</p><a href="/one">on</a>', ("X-Robots-Tag", "otherbot: all"), ("X-Robots-Tag", "nofollow")),
+        html('<p>s</p><a href="/one">on</a>', ("X-Robots-Tag", "DataCenterIndexBot: nofollow")),
     ],
-    ids=["rel", "meta", "header"],
+    ids=["rel", "meta", "meta_of_our_name", "header", "second_header_line", "header_for_us"],
 )
 def test_nofollow_registers_no_link(linked: World, page: Answer) -> None:
     linked.answers["/start"] = page

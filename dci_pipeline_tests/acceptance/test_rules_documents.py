@@ -9,7 +9,7 @@ from dci_pipeline.parsing.html import parse_html
 from dci_pipeline.runners import fetch as fetch_runner
 from dci_pipeline.stages import extract as extract_stage
 from dci_pipeline_tests.acceptance.world import NETWORK, World, hall
-from dci_pipeline_tests.servers_http import Answer
+from dci_pipeline_tests.servers_http import Answer, html
 
 pytestmark = pytest.mark.acceptance
 
@@ -127,6 +127,41 @@ def test_a_page_that_comes_back_is_restored_and_reported(two_halls: World, power
     assert [row["event"] for row in events] == ["removed", "restored"]
     assert two_halls.column("select v.kind from versions v join documents d on d.id = v.document_id where d.url like"
                             " '%%/halls/1' order by captured_at") == ["content", "removed", "content"]  # fmt: skip
+
+
+# -- pages that ask not to be indexed
+
+NOINDEX = '<meta name="robots" content="noindex">'
+WITHHELD = "the page changed; it asks not to be indexed"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(NOINDEX, NOINDEX), ("", NOINDEX), (NOINDEX, "")], ids=["both", "newer", "older"]
+)
+def test_a_change_of_a_noindex_page_tells_no_value(world: World, before: str, after: str) -> None:
+    world.put("/halls/1", hall("Hall 1", 12, before))
+    world.crawl()
+    world.put("/halls/1", hall("Hall 1", 99, after))
+    world.crawl(days=40)
+    [change] = world.changes()
+    assert (change["kind"], change["summary"], change["fields"]) == ("major", WITHHELD, [])
+    shown = [value for asked, value in ((before, "12"), (after, "99")) if not asked]
+    assert world.column("select value from statements where property = 'power_mw'") == shown
+    assert world.value("select count(*) from entities") == len(shown)
+
+
+def test_a_noindex_page_comes_and_goes_without_a_value(world: World) -> None:
+    world.put("/halls/1", hall("Hall 1", 12))
+    world.crawl()
+    header = ("X-Robots-Tag", "DataCenterIndexBot: noindex")
+    world.put("/halls/2", hall("Hall 2", 7))
+    world.answers["/halls/2"] = html(hall("Hall 2", 7).decode(), ("X-Robots-Tag", "otherbot: nofollow"), header)
+    world.crawl(days=40)
+    world.answers["/halls/2"] = GONE
+    world.crawl(days=80)
+    assert [(c["path"], c["summary"], c["fields"]) for c in world.changes()] == [("/halls/2", WITHHELD, [])] * 2
+    assert world.column("select name from entities") == ["Hall 1"]
+    assert world.column("select value from statements where value in ('Hall 2', '7')") == []
 
 
 # -- bad documents

@@ -91,6 +91,19 @@ def test_what_holds_a_page_up_is_named(crawled: World, change: str, step: str, w
     assert words in found.sentence
 
 
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        ("ROBOTS", "a robots.txt that has changed decides again"),
+        ("POLICY", "a change of halls.yaml has it decided again"),
+        ("BLOCKED_DESTINATION", "only a forced run asks again"),
+    ],
+)
+def test_a_blocked_page_is_told_what_decides_again(crawled: World, failure: str, words: str) -> None:
+    crawled.execute("update documents set state = 'blocked', next_check = null, failure_class = %s", failure)
+    assert _ask(crawled, "/halls/1").sentence == f"it is blocked since it was refused ({failure}); {words}"
+
+
 def test_an_unregistered_page_is_judged_as_if_found_now(crawled: World) -> None:
     found = _ask(crawled, "/halls/9")
     assert (_step(found), found.document) == ("registration", None)

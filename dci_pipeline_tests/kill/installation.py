@@ -118,6 +118,11 @@ class Case:
         with psycopg.connect(self.url, row_factory=dict_row) as conn:
             return conn.execute(statement).fetchall()
 
+    def committed_paths(self) -> set[str]:
+        """Paths of the pages that have an attempt: asked, answered and written."""
+        rows = self.query("select url from attempts where kind = 'page'")
+        return {"/" + row["url"].split("/", 3)[3] for row in rows}
+
     def tables(self) -> dict[str, Counter[str]]:
         """Every compared row as text, by table."""
         found = {}

@@ -19,8 +19,6 @@ pytestmark = [pytest.mark.kill, pytest.mark.timeout(900)]
 
 SEED = int(os.environ.get("DCI_KILL_SEED", "20261130"))
 RANDOM_KILLS = 20
-IN_FLIGHT = 60
-"""Requests whose answers a kill may lose: all that are fetched and not yet committed, at most the site's own pages."""
 
 STAGES = ("discovered_urls", "raw_archive", "extractions", "entities", "page_changes")
 
@@ -75,7 +73,9 @@ def _kill_and_compare(servers: Servers, undisturbed: dict[str, Any], kill_at: in
     print(f"seed {SEED}: killed at boundary {kill_at}, {stage or 'start'}, {boundary}")
     case = make_case(servers)
     case.run(kill_at=kill_at)
+    before, committed = len(case.site.asked), case.committed_paths()
     assert case.run() == 0
+    assert committed.isdisjoint(asked.target for asked in case.site.asked[before:]), "a written page was asked again"
     tables = case.tables()
     differing = [
         f"{name}: {sign} {row[:400]}"
@@ -85,7 +85,6 @@ def _kill_and_compare(servers: Servers, undisturbed: dict[str, Any], kill_at: in
     ]
     if differing:
         pytest.fail("\n".join([f"boundary {kill_at}, {stage}, {boundary}:", *differing]))
-    assert len(case.site.asked) <= undisturbed["requests"] + IN_FLIGHT
     assert case.query("select * from outbox") == []
     attempts = case.query("select count(*) as n from attempts")[0]["n"]
     assert case.analytics_counts() == {"crawl_log": attempts, "page_changes": 0}
@@ -98,7 +97,7 @@ def test_changes_survive_a_kill_in_the_second_visit(case: Case) -> None:
     assert case.run(days=40) == 0
     changed = case.query("select url, kind, summary from page_changes order by url")
     assert [row["url"].rpartition("/")[2] for row in changed] == ["11", "20", "3", "7"]
-    assert [row["kind"] for row in changed] == ["critical", "major", "critical", "critical"] or len(changed) == 4
+    assert [row["kind"] for row in changed] == ["major", "major", "major", "major"]
     removed = case.query("select name from entities where removed_at is not null")
     assert removed == [{"name": "Hall 20"}]
 

@@ -1,4 +1,4 @@
-"""`up` in a process of its own: the sensor starts a run by itself, a signal ends everything."""
+"""`dci up` in a process of its own: the sensor starts a run by itself, a signal ends everything."""
 
 import os
 import signal
@@ -19,21 +19,13 @@ from dci_pipeline.demo import RunningDemo
 from dci_pipeline.errors import UserError
 from dci_pipeline.settings import Settings
 
-PROGRAM = """
-import sys
-from dci_pipeline.defs.launch import up
-from dci_pipeline.settings import load_settings
-if __name__ == "__main__":
-    sys.exit(up(load_settings(), announce=lambda words: print(words, flush=True), port=int(sys.argv[1])))
-"""
 PATIENCE_S = 240
 
 
 @pytest.fixture
 def program(demo_settings: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`up` with its output in `tmp_path/out`; its whole tree is gone after the test."""
-    (tmp_path / "up_program.py").write_text(PROGRAM)
-    command = [sys.executable, str(tmp_path / "up_program.py"), "3650"]
+    """`dci up` with its output in `tmp_path/out`; its whole tree is gone after the test."""
+    command = [sys.executable, "-c", "from dci_pipeline.cli.main import main; main()", "up", "--port", "3650"]
     with (tmp_path / "out").open("w") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:

@@ -1,11 +1,16 @@
 """Connectors and sources: the YAML files as rows, for joins, listings and the sensor."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from psycopg.rows import DictRow
 
 from dci_pipeline.stores.pg.bulk import Conn, query
+
+Wanted = tuple[str, str, str, int, int, bool]
+"""Document, group, page type, priority, level, and whether the group checks its pages more than once."""
+REGROUPED_AT_ONCE = 5_000
+"""Pages of a changed YAML in one statement: about 1 MB."""
 
 
 def yaml_hash_of(conn: Conn, connector: str) -> str | None:
@@ -44,20 +49,32 @@ def upsert_source(conn: Conn, row: Mapping[str, Any]) -> None:
     conn.execute(query(statement), row)
 
 
-def regroup(conn: Conn, connector: str, yaml_hash: str, groups: Mapping[str, tuple[str, int]]) -> None:
-    """A changed YAML sets page type and priority of the groups that stay; a URL's group itself is set when found."""
+def iter_pages(conn: Conn, connector: str) -> Iterator[list[DictRow]]:
+    """Id and URL of the connector's pages, in batches; rows written meanwhile do not come again."""
+    with conn.cursor(name="pages") as cursor:
+        cursor.execute("select id, url from documents where connector = %s and kind = 'page'", (connector,))
+        while batch := cursor.fetchmany(REGROUPED_AT_ONCE):
+            yield batch
+
+
+def regroup(conn: Conn, connector: str, yaml_hash: str, wanted: Sequence[Wanted], unwanted: Sequence[str]) -> None:
+    """Sets what the YAML says of wanted pages, due where nothing was planned; stops the others."""
     statement = """
-        update documents d set page_type = g.page_type, priority = g.priority, yaml_hash = %(h)s
-        from unnest(%(n)s::text[], %(t)s::text[], %(p)s::int[]) as g(name, page_type, priority)
-        where d.connector = %(c)s and d.kind = 'page' and d.group_name = g.name and d.yaml_hash <> %(h)s"""
-    params = {
-        "c": connector,
-        "h": yaml_hash,
-        "n": list(groups),
-        "t": [g[0] for g in groups.values()],
-        "p": [g[1] for g in groups.values()],
-    }
-    conn.execute(query(statement), params)
+        update documents d set group_name = g.name, page_type = g.page_type, priority = g.priority,
+            min_level = g.min_level, yaml_hash = %(h)s,
+            next_check = case when d.state in ('blocked', 'redirected', 'retired', 'quarantined')
+                                   or (d.checks > 0 and not g.is_repeated) then d.next_check
+                              else coalesce(d.next_check, clock_timestamp()) end
+        from unnest(%(i)s::text[], %(n)s::text[], %(t)s::text[], %(p)s::int[], %(l)s::int[], %(e)s::bool[])
+             as g(id, name, page_type, priority, min_level, is_repeated)
+        where d.connector = %(c)s and d.id = g.id"""
+    if wanted:
+        columns = dict(zip("intple", map(list, zip(*wanted, strict=True)), strict=True))
+        conn.execute(query(statement), {"c": connector, "h": yaml_hash, **columns})
+    conn.execute(
+        "update documents set next_check = null, yaml_hash = %s where connector = %s and id = any(%s)",
+        (yaml_hash, connector, list(unwanted)),
+    )
 
 
 def disable_others(conn: Conn, ids: Sequence[str]) -> list[str]:
@@ -69,14 +86,20 @@ def disable_others(conn: Conn, ids: Sequence[str]) -> list[str]:
 
 
 # Which connectors are due: one min() a connector over its own index, not a group by over all documents.
+# Documents whose host is paused or has its day spent are due, but would start a run for nothing.
 _LISTING = """
-    select c.*, s.baseline_at, s.next_discovery_at,
+    select c.*, s.baseline_at, s.next_discovery_at, s.discovered_yaml,
         (select min(d.next_check) from documents d where d.connector = c.id and d.next_check is not null) as next_due,
         (select count(*) from documents d where d.connector = c.id and d.kind = 'page') as documents,
-        (select count(*) from documents d where d.connector = c.id and d.next_check <= %(now)s) as due_documents,
+        (select count(*) from documents d where d.connector = c.id and d.next_check <= %(now)s
+            and not exists (select 1 from hosts h where h.host = d.host
+                and (greatest(h.blocked_until, h.breaker_until) > clock_timestamp()
+                    or (h.spent >= h.daily_budget and h.spent_day = (clock_timestamp() at time zone 'UTC')::date)))
+        ) as due_documents,
         exists (select 1 from leases l where l.connector = c.id and l.expires_at > clock_timestamp()) as is_leased,
-        array(select distinct k.window_day from captures k where k.connector = c.id and k.verdict is null
-              and k.kind = 'page') as unfinished
+        array(select k.window_day from captures k where k.connector = c.id and k.verdict is null and k.kind = 'page'
+              union select a.window_day from attempts a where a.connector = c.id and a.outcome = 'PAGE_REMOVED'
+              and a.verdict is null and a.kind = 'page') as unfinished
     from connectors c left join connector_state s on s.connector = c.id
     where %(ids)s::text[] is null or c.id = any(%(ids)s) order by c.id"""
 

@@ -33,18 +33,19 @@ class ToExtract:
     previous_key: str | None
     previous_type: str | None
     """Content type of the previous body."""
+    previous_headers: Mapping[str, str] | None
 
 
 _TO_EXTRACT = f"""
     select {_CAPTURE}, d.page_type, w.version,
            p.extracted_hash as previous_hash, pe.fingerprint as previous_fingerprint, po.key as previous_key,
-           p.content_type as previous_type
+           p.content_type as previous_type, p.headers as previous_headers
     from captures c
     join documents d on d.connector = c.connector and d.id = c.document_id
     join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
     join objects o on o.hash = c.content_hash and (o.deleted_at is null or c.not_kept is null)
     left join lateral (
-        select q.extracted_hash, q.content_type from captures q
+        select q.extracted_hash, q.content_type, q.headers from captures q
         where q.connector = c.connector and q.document_id = c.document_id and q.extracted_hash is not null
           and (q.verdict is null or q.verdict in ('unchanged', 'markup_only', 'noise', 'changed'))
           and (q.captured_at, q.attempt_id) < (c.captured_at, c.attempt_id)
@@ -83,6 +84,7 @@ def iter_to_extract(
                 previous_fingerprint=row["previous_fingerprint"],
                 previous_key=row["previous_key"],
                 previous_type=row["previous_type"],
+                previous_headers=row["previous_headers"],
             )
 
 

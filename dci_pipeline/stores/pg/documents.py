@@ -145,19 +145,21 @@ def due(
     run_id: str,
     limit: int,
     exclude: Collection[str] = (),
+    exclude_hosts: Collection[str] = (),
     group: str | None = None,
     urls: Sequence[str] = (),
     force: bool = False,
 ) -> list[Document]:
     """Pages to fetch now, priority descending, then oldest check; none that this run has fetched already.
 
-    With `force` also what is not due. `exclude` are ids that the caller has in hand."""
+    With `force` also what is not due. `exclude` are ids that the caller has in hand, `exclude_hosts` have no slot."""
     statement = """
         select * from documents
         where connector = %(c)s and kind = 'page'
           and (next_check <= %(now)s or %(force)s)
           and last_run is distinct from %(run)s
           and id <> all(%(exclude)s)
+          and host <> all(%(exclude_hosts)s)
           and (%(group)s::text is null or group_name = %(group)s)
           and (cardinality(%(urls)s::text[]) = 0 or url = any(%(urls)s))
         order by priority desc, next_check, id
@@ -170,11 +172,29 @@ def due(
         "force": force,
         "run": run_id,
         "exclude": list(exclude),
+        "exclude_hosts": list(exclude_hosts),
         "group": group,
         "urls": list(urls),
         "limit": limit,
     }
     return [as_document(row) for row in conn.execute(query(statement), params)]
+
+
+def one_blocked_url_an_origin(conn: Conn, connector: str, limit: int) -> list[str]:
+    """A page that robots.txt blocks of each scheme and host that has any, by origin, at most `limit`."""
+    statement = """
+        select min(url) as url from documents
+        where connector = %s and kind = 'page' and state = 'blocked' and failure_class = 'ROBOTS'
+        group by split_part(url, '/', 1), host order by 1 limit %s"""
+    return [row["url"] for row in conn.execute(query(statement), (connector, limit))]
+
+
+def reopen_policy(conn: Conn, connector: str) -> int:
+    """Pages that terms have blocked become due, to be decided anew; gives how many."""
+    statement = """
+        update documents set next_check = clock_timestamp()
+        where connector = %s and kind = 'page' and state = 'blocked' and failure_class = 'POLICY'"""
+    return conn.execute(query(statement), (connector,)).rowcount
 
 
 def count_pages(conn: Conn, connector: str) -> int:

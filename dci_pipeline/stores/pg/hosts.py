@@ -236,11 +236,16 @@ def blocked_seconds(conn: Conn, host: str) -> float:
 
 
 def save_robots(conn: Conn, snapshot: RobotsSnapshot) -> None:
-    """Keeps a snapshot once by hash; seen again, only its times move."""
+    """Keeps a snapshot once by hash; seen again, only its times move. One that is bad begins anew after a good one."""
     statement = """
         insert into robots_snapshots (origin, hash, status, is_good, body, first_fetched_at, fetched_at, expires_at)
         values (%(o)s, %(h)s, %(s)s, %(g)s, %(b)s, %(f)s, %(f)s, %(e)s)
         on conflict (origin, hash) do update set
+            first_fetched_at = case
+                when not excluded.is_good and exists (
+                    select 1 from robots_snapshots g where g.origin = excluded.origin and g.is_good
+                    and g.fetched_at > robots_snapshots.fetched_at)
+                then excluded.fetched_at else robots_snapshots.first_fetched_at end,
             fetched_at = excluded.fetched_at, expires_at = excluded.expires_at, status = excluded.status"""
     conn.execute(
         query(statement),
@@ -272,6 +277,15 @@ def load_robots(conn: Conn, origin: str, *, good_only: bool = False) -> RobotsSn
         is_good=row["is_good"],
         body=bytes(row["body"]),
     )
+
+
+def robots_bad_since(conn: Conn, snapshot: RobotsSnapshot) -> datetime:
+    """When an origin's robots.txt, which can not be read now, could first not be read since it last was."""
+    row = conn.execute(
+        "select first_fetched_at from robots_snapshots where origin = %s and hash = %s",
+        (snapshot.origin, snapshot.hash),
+    ).fetchone()
+    return row["first_fetched_at"] if row else snapshot.fetched_at
 
 
 def reopen_blocked(conn: Conn, host: str, now: datetime) -> int:

@@ -90,7 +90,7 @@ _STATS = """
          v as (select event, count(*) as n from entity_events
                where run_id = %(r)s and connector = %(c)s group by event),
          d as (select count(*) as found, count(*) filter (where is_new) as new
-               from discoveries where run_id = %(r)s and connector = %(c)s)
+               from discoveries where run_id = %(r)s and connector = %(c)s and group_name not in ('sitemap', 'feed'))
     select
         (select found from d) as discovered,
         (select new from d) as registered,
@@ -190,13 +190,23 @@ def state_of(conn: Conn, connector: str) -> dict[str, Any]:
     return row or {"connector": connector, "baseline_at": None, "next_discovery_at": None, "listing_at": None}
 
 
-def discovered(conn: Conn, connector: str, *, next_at: datetime | None, listing_at: datetime | None) -> None:
+def begin_discovery(conn: Conn, connector: str, yaml_hash: str) -> bool:
+    """Whether the last discovery ended under this YAML; from here to `discovered` none has, however this one dies."""
+    row = conn.execute("select discovered_yaml from connector_state where connector = %s", (connector,)).fetchone()
+    conn.execute("update connector_state set discovered_yaml = null where connector = %s", (connector,))
+    return row is not None and row["discovered_yaml"] == yaml_hash
+
+
+def discovered(
+    conn: Conn, connector: str, *, yaml_hash: str, next_at: datetime | None, listing_at: datetime | None
+) -> None:
     """A discovery ended: when the next is due, and when the sitemaps were last read whole."""
     statement = """
-        insert into connector_state (connector, next_discovery_at, listing_at) values (%s, %s, %s)
+        insert into connector_state (connector, discovered_yaml, next_discovery_at, listing_at) values (%s, %s, %s, %s)
         on conflict (connector) do update set next_discovery_at = excluded.next_discovery_at,
+            discovered_yaml = excluded.discovered_yaml,
             listing_at = coalesce(excluded.listing_at, connector_state.listing_at)"""
-    conn.execute(query(statement), (connector, next_at, listing_at))
+    conn.execute(query(statement), (connector, yaml_hash, next_at, listing_at))
 
 
 def open_alert(conn: Conn, *, alert_id: str, kind: str, subject: str, severity: str, message: str) -> None:
@@ -206,6 +216,13 @@ def open_alert(conn: Conn, *, alert_id: str, kind: str, subject: str, severity: 
         values (%(i)s, %(k)s, %(s)s, %(v)s, %(m)s, clock_timestamp())
         on conflict (id) do update set message = excluded.message, severity = excluded.severity, resolved_at = null"""
     conn.execute(query(statement), {"i": alert_id, "k": kind, "s": subject, "v": severity, "m": message})
+
+
+def resolve_alert(conn: Conn, alert_id: str) -> None:
+    """Closes an alert whose reason is gone."""
+    conn.execute(
+        "update system_alerts set resolved_at = clock_timestamp() where id = %s and resolved_at is null", (alert_id,)
+    )
 
 
 def open_review(conn: Conn, *, review_id: str, kind: str, connector: str, host: str, rule: str, url: str) -> None:

@@ -49,6 +49,16 @@ async def get(fetcher: DirectFetcher, url: str, **changes: object) -> FetchReply
     return await fetcher.fetch(FetchRequest(url=url, **changes))  # type: ignore[arg-type]
 
 
+async def test_repeated_headers_are_joined_and_the_lines_for_robots_stay_apart(
+    fetcher: DirectFetcher, site: Site
+) -> None:
+    lines = [("X-Robots-Tag", "otherbot: nofollow"), ("X-Robots-Tag", "noindex, noarchive")]
+    site.routes["*"] = Answer(headers=(*lines, ("Vary", "accept"), ("Vary", "origin")))
+    headers = (await get(fetcher, site.url("/"))).headers
+    assert headers["x-robots-tag"] == "otherbot: nofollow\nnoindex, noarchive"
+    assert headers["vary"] == "accept, origin"
+
+
 # --- what is sent -------------------------------------------------------------------------------------------------
 
 

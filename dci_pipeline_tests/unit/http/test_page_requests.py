@@ -124,6 +124,7 @@ def test_an_answer_keeps_what_the_page_needs() -> None:
         "content-disposition": "attachment",
         "access-control-allow-origin": "*",
         "strict-transport-security": "max-age=1",
+        "x-robots-tag": "otherbot: nofollow\nnoindex",
     }
     assert answer_headers(headers) == {
         "content-type": "text/html; charset=shift_jis",

@@ -22,6 +22,12 @@ def test_the_head_is_read_once() -> None:
     assert page.robots == RobotsFlags(noindex=True, noarchive=True)
 
 
+def test_a_meta_element_of_our_name_speaks_to_us() -> None:
+    text = '<meta name="OurBot" content="noindex"><meta name="otherbot" content="noarchive">'
+    assert parse_html(text, url=URL, agent="ourbot").robots == RobotsFlags(noindex=True)
+    assert parse_html(text, url=URL).robots == RobotsFlags()
+
+
 def test_links_are_absolute_once_each_and_in_order() -> None:
     page = parse_html(
         '<a href="b">B <i>two</i></a><a href="/a#part">A</a><a href="/a">again</a><a href="#here">no</a>'
@@ -56,6 +62,9 @@ def test_a_title_inside_a_drawing_is_not_the_pages() -> None:
         pytest.param(["noindex, unavailable_after: 25 Jun 2026 15:00:00 GMT"], RobotsFlags(noindex=True), id="a-date"),
         pytest.param(
             ["otherbot: noindex, nofollow, ourbot: noarchive"], RobotsFlags(noarchive=True), id="ours-by-name"
+        ),
+        pytest.param(
+            ["otherbot: nofollow\nnoindex, noarchive"], RobotsFlags(noindex=True, noarchive=True), id="lines-apart"
         ),
     ],
 )

@@ -108,6 +108,11 @@ def test_every_locator_finds_its_value_again_in_the_bytes() -> None:
         assert find_again(sources, value.locator, spec.fields[value.property]) == value.raw, value
 
 
+def test_directives_by_our_name_are_ours() -> None:
+    found = run(PAGE, facility(FIELDS), x_robots_tag=("otherbot: noarchive", "OurBot: noindex"), agent="OurBot")
+    assert (found.noindex, found.noarchive) == (True, False)
+
+
 def test_head_flags_text_and_hashes_of_a_page() -> None:
     found = run(PAGE, facility(FIELDS), x_robots_tag=("noarchive",))
     assert (found.title, found.lang, found.charset, found.entity_type) == (

@@ -19,7 +19,12 @@ def page(head: str) -> bytes:
         pytest.param({"x-robots-tag": "noarchive"}, page(""), Terms(noarchive=True), id="header"),
         pytest.param({"x-robots-tag": "noindex, NoArchive"}, page(""), Terms(noarchive=True), id="among others"),
         pytest.param({"x-robots-tag": "otherbot: noarchive"}, page(""), Terms(), id="meant for another"),
+        pytest.param({"x-robots-tag": "OurBot: noarchive"}, page(""), Terms(noarchive=True), id="meant for us"),
+        pytest.param(
+            {"x-robots-tag": "otherbot: nofollow\nnoarchive"}, page(""), Terms(noarchive=True), id="on its own line"
+        ),
         pytest.param({}, page('<meta name=robots content="noarchive">'), Terms(noarchive=True), id="meta robots"),
+        pytest.param({}, page('<meta name=ourbot content="noarchive">'), Terms(noarchive=True), id="meta of our name"),
         pytest.param({}, b"<p>What noarchive means.</p>", Terms(), id="a page about it"),
         pytest.param({"tdm-reservation": "1"}, page(""), Terms(is_reserved=True), id="reserved by header"),
         pytest.param({"tdm-reservation": "0"}, page(""), Terms(), id="not reserved"),
@@ -45,4 +50,4 @@ def page(head: str) -> bytes:
     ],
 )
 def test_terms_are_read_from_headers_and_meta_elements(headers: dict[str, str], body: bytes, expected: Terms) -> None:
-    assert terms_of(HTML | headers, body, URL) == expected
+    assert terms_of(HTML | headers, body, URL, agent="OurBot") == expected

@@ -55,6 +55,13 @@ def upgrade() -> None:
     )
     op.create_index("attempts_document", "attempts", ["connector", "document_id", "started_at"], unique=False)
     op.create_index("attempts_run", "attempts", ["run_id", "connector"], unique=False)
+    op.create_index(
+        "attempts_unjudged",
+        "attempts",
+        ["connector", "window_day"],
+        unique=False,
+        postgresql_where=sa.text("outcome = 'PAGE_REMOVED' and verdict is null"),
+    )
     op.create_index("attempts_window", "attempts", ["connector", "window_day"], unique=False)
     op.create_table(
         "captures",
@@ -124,6 +131,7 @@ def upgrade() -> None:
         sa.Column("connector", sa.Text(), nullable=False),
         sa.Column("baseline_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("next_discovery_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("discovered_yaml", sa.Text(), nullable=True),
         sa.Column("listing_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("connector"),
     )
@@ -474,6 +482,7 @@ def downgrade() -> None:
     op.drop_index("captures_content", table_name="captures")
     op.drop_table("captures")
     op.drop_index("attempts_window", table_name="attempts")
+    op.drop_index("attempts_unjudged", table_name="attempts")
     op.drop_index("attempts_run", table_name="attempts")
     op.drop_index("attempts_document", table_name="attempts")
     op.drop_table("attempts")
