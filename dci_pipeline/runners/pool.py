@@ -31,11 +31,15 @@ TIMEOUT_S = 20.0
 _PR_SET_PDEATHSIG = 1
 
 
-def map_documents(read: Callable[[J], R], failed: Callable[[J, str], R], jobs: Iterable[J]) -> Iterator[R]:
-    """Results in the jobs' order; `failed` stands in for a job whose worker was killed or crashed."""
+def map_documents(
+    read: Callable[[J], R], failed: Callable[[J, str], R], jobs: Iterable[J], is_heavy: Callable[[J], bool]
+) -> Iterator[R]:
+    """Results in the jobs' order; `failed` stands in for a job whose worker was killed or crashed.
+
+    A heavy job, one that may need the kill, always goes to a worker, and the others of its batch with it."""
     source = iter(jobs)
     first = list(islice(source, INLINE))
-    if len(first) < INLINE:
+    if len(first) < INLINE and not any(map(is_heavy, first)):
         yield from map(read, first)
     else:
         yield from _map_in_workers(read, failed, chain(first, source))

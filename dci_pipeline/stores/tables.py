@@ -94,6 +94,8 @@ class ConnectorState(SQLModel, table=True):
     next_discovery_at: datetime | None = Field(sa_column=_time())
     discovered_yaml: str | None = Field(sa_column=_text(null=True))
     """Hash of the YAML under which the last discovery ended; null while one is going on, or died."""
+    read_by: str | None = Field(sa_column=_text(null=True))
+    """Hash of the extractor versions under which every window that the YAML's `reextract` names has been read."""
     listing_at: datetime | None = Field(sa_column=_time())
     """When all its sitemaps were last read whole; a page not listed since has left them."""
 

@@ -132,6 +132,7 @@ def upgrade() -> None:
         sa.Column("baseline_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("next_discovery_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("discovered_yaml", sa.Text(), nullable=True),
+        sa.Column("read_by", sa.Text(), nullable=True),
         sa.Column("listing_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("connector"),
     )
