@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import feedparser  # type: ignore[import-untyped]
@@ -25,6 +25,7 @@ _PAGE = re.compile(rb"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _ROOT = re.compile(rb"<([A-Za-z_][\w.:-]*)")
 _DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=", re.IGNORECASE)
 _FEED_ROOTS = frozenset({b"rss", b"rdf:rdf", b"feed", b"channel"})
+_NEVER_SEEN = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +112,19 @@ def parse_feed(body: bytes, *, url: str, content_type: str | None) -> Feed | Not
     if start.startswith((b"{", b"[")):
         return _parse_json(body, url)
     return _parse_xml(body, start, url, content_type)
+
+
+def feed_order(items: Iterable[FeedItem], first_seen: Mapping[str, datetime]) -> list[FeedItem]:
+    """Items oldest first by `published`, by first sight where that is missing or its zone doubtful or dates are equal.
+
+    `first_seen` holds aware instants by the item's URL; an item with neither date comes last.
+    """
+
+    def key(item: FeedItem) -> tuple[datetime, datetime]:
+        seen = first_seen.get(item.url or "", _NEVER_SEEN)
+        return (seen if item.published is None or item.is_zone_doubtful else item.published, seen)
+
+    return sorted(items, key=key)
 
 
 def _lead_length(body: bytes) -> int:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dci_pipeline.parsing.feeds import Feed, parse_feed
+from dci_pipeline.parsing.telegram import Preview, parse_preview
 from dci_pipeline.runners.context import Transport
 from dci_pipeline.stores.archive import decompress_body
 from dci_pipeline_tests import servers_http
@@ -133,3 +134,29 @@ def test_a_wrong_encoding_declared_in_a_feed_drops_no_item(fed: World, encoding:
     fed.crawl()
     assert pages(fed) == ["/news/1", "/news/2", "/news/3"]
     assert len(archived_feed(fed).items) == 3
+
+
+# case 61
+
+
+@pytest.mark.parametrize(
+    ("shown", "kind"),
+    [
+        ('<div class="message_media_not_supported_wrap">Please open Telegram to view this post</div>', "unsupported"),
+        ('<a class="tgme_widget_message_reply"><div class="tgme_widget_message_text">Before</div></a>', "quote"),
+        ('<a class="tgme_widget_message_photo_wrap" href="https://t.me/halls/7"></a>', "photo"),
+        ("", "unsupported"),
+    ],
+    ids=["not_shown", "quote_only", "media_only", "nothing"],
+)
+def test_a_post_that_a_preview_cannot_show_stays_as_a_stub(shown: str, kind: str) -> None:
+    page = (
+        f'<section class="tgme_channel_history"><div class="tgme_widget_message" data-post="halls/7">{shown}'
+        '<a class="tgme_widget_message_date"><time datetime="2026-03-04T06:07:08+01:00">06:07</time></a>'
+        "</div></section>"
+    )
+    preview = parse_preview(page, url="https://t.me/s/halls")
+    assert isinstance(preview, Preview)
+    [post] = preview.posts
+    assert (post.id, post.kind, post.text) == ("halls/7", kind, "")
+    assert post.published == datetime(2026, 3, 4, 5, 7, 8, tzinfo=UTC)

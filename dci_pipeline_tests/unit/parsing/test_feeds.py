@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dci_pipeline.parsing.feeds import Feed, FeedLink, NotAFeed, parse_feed
+from dci_pipeline.parsing.feeds import Feed, FeedLink, NotAFeed, feed_order, parse_feed
 
 URL = "https://dc.example/feed"
 
@@ -213,3 +213,19 @@ def test_what_feedparser_lets_slip_is_not_a_feed_in_words(monkeypatch: pytest.Mo
 @given(st.binary(max_size=200), st.sampled_from([b"", b"<rss><channel><item>", b"<feed><entry>", b"{", b"<rdf:RDF>"]))
 def test_no_bytes_raise(body: bytes, start: bytes) -> None:
     assert isinstance(parse_feed(start + body, url=URL, content_type=None), Feed | NotAFeed)
+
+
+def test_items_come_by_publication_and_by_first_sight_where_the_zone_is_doubtful() -> None:
+    dates = {
+        "late": "Wed, 15 Jul 2015 12:00:00 GMT",
+        "summer": "Wed, 15 Jul 2015 09:00:00 EST",  # in force on no day of July: two readings, an hour apart
+        "early": "Wed, 15 Jul 2015 10:00:00 GMT",
+        "undated": "soon",
+        "twin": "Wed, 15 Jul 2015 12:00:00 GMT",
+        "unseen": "soon",
+    }
+    feed = read(rss(*(f"<link>https://dc.example/{n}</link><pubDate>{d}</pubDate>" for n, d in dates.items())))
+    seen = {"late": 15, "summer": 11, "early": 15, "undated": 13, "twin": 14}
+    first_seen = {f"https://dc.example/{name}": datetime(2015, 7, 15, hour, tzinfo=UTC) for name, hour in seen.items()}
+    ordered = [str(item.url).rpartition("/")[2] for item in feed_order(feed.items, first_seen)]
+    assert ordered == ["early", "summer", "twin", "late", "undated", "unseen"]
