@@ -144,7 +144,7 @@ def test_changes_are_filtered_by_kind_significance_and_time(shell: Shell, demo: 
     assert {change["kind"] for change in critical} == {"critical"}
     assert [c["id"] for c in shell.lines("changes", "--min-significance", "85")] == [c["id"] for c in critical]
     assert shell.lines("changes", "--since", "2099-01-01") == []
-    assert shell.lines("changes", "--connector", "other") == []
+    assert shell.lines("changes", "--connector", "other", code=1) == []
     assert len(shell.lines("changes", "--limit", "3")) == 3
 
 
@@ -306,8 +306,8 @@ def test_a_run_that_would_leave_the_machine_says_why_pages_were_not_fetched(
 ) -> None:
     running, shell = site
     url = f"{running.base_urls[1]}/about"
-    done = shell.with_(DCI_ALLOW_PRIVATE="").last("run", "demo", "--task", "crawl", "--url", url)
-    assert done["status"] == "partial"
+    done = shell.with_(DCI_ALLOW_PRIVATE="").last("run", "demo", "--task", "crawl", "--url", url, code=1)
+    assert done["status"] == "failed"
     assert [problem["outcome"] for problem in done["problems"]] == ["BLOCKED_DESTINATION"]
     assert running.requests == []
 

@@ -253,7 +253,7 @@ def test_below_a_folder_that_is_closed_to_the_servers_account_the_data_go_to_var
 
 def test_a_folder_of_another_user_is_refused_in_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 123456)
-    with pytest.raises(UserError, match=r"/server belongs to user \w+, but this is 123456; work as one user or"):
+    with pytest.raises(UserError, match=r"/server belongs to user [\w-]+, but this is 123456; work as one user or"):
         account.make_quarters(home)
 
 
