@@ -182,7 +182,7 @@ def capture(of: Attempt, body: str, at: datetime = NOON) -> Capture:
 @BOTH
 def test_migrations_give_exactly_the_models_schema(database: str) -> None:
     assert schema.differences(database) == []
-    assert schema.migrate(database) == ("0002", "0002")
+    assert schema.migrate(database) == ("0003", "0003")
 
 
 @BOTH
