@@ -4,6 +4,7 @@
     ├── UserError          (exit code 1; one sentence, no traceback)
     │   ├── ConnectorFileError    a YAML is wrong: file, line, key, value, cure
     │   ├── UsageError            the command's words are off (exit code 2)
+    │   ├── ImplementationError   a connector's Python is wrong: file, line, cause
     │   ├── SettingsError         an environment variable is wrong
     │   └── UnknownThingError     a connector, document or table that is not there
     ├── StoreError         a store did not answer or refused
@@ -46,6 +47,14 @@ class ConnectorFileError(UserError):
         self.path, self.line, self.key, self.problem = str(path), line, key, problem
         where = f"{path}:{line}" if line is not None else f"{path}"
         super().__init__(f"{where}: {key} {problem}" if key else f"{where}: {problem}")
+
+
+class ImplementationError(UserError):
+    """A connector's Python could not be loaded, raised something, or gave what it may not."""
+
+    def __init__(self, where: str | None, what: str, problem: str) -> None:
+        self.where, self.what, self.problem = where, what, problem
+        super().__init__(f"{where}: {what} {problem}" if where else f"{what} {problem}")
 
 
 class SettingsError(UserError):

@@ -5,12 +5,13 @@ directory is read without overriding what the environment already says. A store 
 """
 
 import ipaddress
+import zoneinfo
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from dci_pipeline.errors import SettingsError, UserError
@@ -61,9 +62,38 @@ class Settings(BaseSettings):
     """Certificate authorities trusted for fetches, default certifi's."""
     chromium: Path | None = Field(None, alias="DCI_CHROMIUM")
     """Browser of the ladder's second rung; unset takes the first Chromium on the path."""
+    firecrawl_api_key: SecretStr | None = Field(None, alias="FIRECRAWL_API_KEY", repr=False)
+    """Of the ladder's third rung; unset means that no page goes there."""
+    firecrawl_url: str = Field("https://api.firecrawl.dev", alias="DCI_FIRECRAWL_URL", pattern="^https?://")
+    firecrawl_daily_budget: int = Field(200, alias="DCI_FIRECRAWL_DAILY_BUDGET", ge=0)
+    """Credits a UTC day, for all connectors together."""
+    firecrawl_credit_cost: float = Field(0.00083, alias="DCI_FIRECRAWL_CREDIT_COST", ge=0)
+    """US dollars a credit, for the cost of an attempt."""
+    scrapfly_api_key: SecretStr | None = Field(None, alias="SCRAPFLY_API_KEY", repr=False)
+    """Of the ladder's fourth rung; unset means that no page goes there."""
+    scrapfly_url: str = Field("https://api.scrapfly.io", alias="DCI_SCRAPFLY_URL", pattern="^https?://")
+    scrapfly_daily_budget: int = Field(400, alias="DCI_SCRAPFLY_DAILY_BUDGET", ge=0)
+    scrapfly_credit_cost: float = Field(0.00015, alias="DCI_SCRAPFLY_CREDIT_COST", ge=0)
     log_level: Literal["debug", "info", "warn", "error"] = Field("info", alias="DCI_LOG_LEVEL")
+    alert_webhook: str | None = Field(None, alias="DCI_ALERT_WEBHOOK", repr=False)
+    """Address that each alert is posted to as JSON, once when it opens and once when it is resolved."""
+    alert_smtp: str | None = Field(None, alias="DCI_ALERT_SMTP", repr=False)
+    """`smtp://` or `smtps://user:password@host:port` of the server that mails alerts."""
+    alert_from: str = Field("dci@localhost", alias="DCI_ALERT_FROM")
+    alert_to: str = Field("", alias="DCI_ALERT_TO", validate_default=True)
+    """Mail addresses, comma-separated."""
+    backup_dir: Path | None = Field(None, alias="DCI_BACKUP_DIR")
+    """Folder of the backups; unset means `backups` below DCI_HOME."""
+    backup_keep: int = Field(7, alias="DCI_BACKUP_KEEP", ge=1)
+    """Backups that are kept; the oldest goes first."""
+    backup_zone: str = Field("America/Toronto", alias="DCI_BACKUP_ZONE")
+    """Time zone in which the daily backup is taken at 04:20."""
+    maintenance_zone: str = Field("UTC", alias="DCI_MAINTENANCE_ZONE")
+    """Time zone in which all other maintenance has its hours."""
     site_url: str | None = Field(None, alias="DCI_SITE_URL")
     """Address of the operations site, for links shown in the Dagster UI."""
+    site_login: bool | None = Field(None, alias="DCI_SITE_LOGIN")
+    """Whether the operations site asks for a login; unset: yes, but for loopback with the embedded registry."""
 
     @field_validator("allow_private")
     @classmethod
@@ -71,6 +101,33 @@ class Settings(BaseSettings):
         for part in filter(None, (p.strip() for p in value.split(","))):
             ipaddress.ip_network(part)
         return value
+
+    @field_validator("backup_zone", "maintenance_zone")
+    @classmethod
+    def _is_zone(cls, value: str) -> str:
+        if value not in zoneinfo.available_timezones():
+            raise ValueError("a time zone such as UTC or Europe/Zurich")
+        return value
+
+    @field_validator("alert_to")
+    @classmethod
+    def _has_receiver(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("alert_smtp") and not value.strip():
+            raise ValueError("mail addresses, because DCI_ALERT_SMTP is set")
+        return value
+
+    @field_validator("alert_smtp")
+    @classmethod
+    def _is_smtp(cls, value: str | None) -> str | None:
+        if value and not value.startswith(("smtp://", "smtps://")):
+            raise ValueError("an address such as smtps://user:password@mail.example.org:465")
+        return value
+
+    @field_validator("firecrawl_api_key", "scrapfly_api_key")
+    @classmethod
+    def _is_no_blank(cls, value: SecretStr | None) -> SecretStr | None:
+        """A variable that is set and empty is no key."""
+        return value if value is not None and value.get_secret_value().strip() else None
 
     @cached_property
     def private_networks(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
@@ -95,6 +152,9 @@ class Settings(BaseSettings):
         return self.s3_endpoint is None
 
 
+_SECRET = {str(field.alias) for field in Settings.model_fields.values() if not field.repr}
+
+
 def load_settings() -> Settings:
     """Settings from the environment and `.env`. Raises SettingsError with the variable's name."""
     try:
@@ -102,7 +162,8 @@ def load_settings() -> Settings:
     except ValidationError as exc:
         first = exc.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "?"
-        raise SettingsError(name, str(first["input"]), _expected(first["msg"])) from exc
+        value = "a value that is kept secret" if name in _SECRET else str(first["input"])
+        raise SettingsError(name, value, _expected(first["msg"])) from exc
     except UnicodeDecodeError as exc:
         raise UserError(f".env: byte {exc.start} is no UTF-8; save the file as UTF-8") from exc
 

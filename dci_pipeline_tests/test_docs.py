@@ -93,7 +93,7 @@ def test_the_command_table_has_every_command_and_no_other(commands: dict[str, li
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPO_ROOT)))
 def test_commands_and_options_in_code_exist(document: Path, commands: dict[str, list[str]]) -> None:
-    calls = re.findall(r"(?:^ *|`|uv run )dci ([a-z]+)\b([^`#&|\n]*)", document.read_text(), re.MULTILINE)
+    calls = re.findall(r"(?:^ *|`|uv run )dci ([a-z]+(?:-[a-z]+)*)\b([^`#&|\n]*)", document.read_text(), re.MULTILINE)
     wrong = [
         f"dci {command} {option}".strip()
         for command, words in calls

@@ -1,22 +1,30 @@
 """`dci doctor`: which stores are in use, what is wrong, and what to do about it."""
 
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
 from dci_pipeline.cli.output import AsJson, print_json, print_table
 from dci_pipeline.settings import load_settings
-from dci_pipeline.upkeep.doctor import GIB, Diagnosis, diagnose
+from dci_pipeline.upkeep.doctor import GIB, Diagnosis, diagnose, write_alerts
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> int:
-    """Check the stores; say what is wrong and what to do.
+def doctor(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look only: open and resolve no alerts.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Check the stores and what runs on them; say what is wrong and what to do.
 
-    Exit code 1 when something critical is wrong."""
-    found = diagnose(load_settings())
+    Each finding becomes an alert, which is resolved by the look that no longer finds it. Exit code 1 when something
+    critical is wrong. Example: `dci doctor --json`."""
+    settings = load_settings()
+    found = diagnose(settings)
+    if not dry_run:
+        write_alerts(settings, found)
     if as_json:
         print_json({"ok": not found.is_critical, **asdict(found)})
     else:

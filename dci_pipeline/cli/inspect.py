@@ -17,7 +17,7 @@ from dci_pipeline.parsing.urls import RejectedUrl, canonical_url
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.settings import Settings, load_settings
 from dci_pipeline.stores.archive import decompress_body
-from dci_pipeline.stores.pg import read
+from dci_pipeline.stores.pg import noise_regions, read
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -41,7 +41,7 @@ def inspect(
     settings = load_settings()
     with opened(settings) as stores:
         with stores.registry.transaction() as conn:
-            found = read.documents_with_ids(conn, _ids(settings, page))
+            found = read.documents_with_ids(conn, document_ids(settings, page))
         if not found:
             raise UnknownThingError("document", page, "`dci docs <connector> --all` lists the known ones")
         if body:
@@ -55,7 +55,7 @@ def inspect(
                 _show(story)
 
 
-def _ids(settings: Settings, page: str) -> list[str]:
+def document_ids(settings: Settings, page: str) -> list[str]:
     """Ids that a word may mean: an id as it is, or a URL's under each connector's query rules."""
     if _ID.fullmatch(page):
         return [page]
@@ -80,9 +80,17 @@ def _story(stores: Stores, document: dict[str, Any]) -> dict[str, Any]:
     with stores.registry.transaction() as conn:
         story: dict[str, Any] = dict(read.story(conn, connector, key))
         said = read.statements(conn, connector, key)
+        story["noise"] = [_region(row) for row in noise_regions.of_document(conn, connector, key)]
     for entity in story["entities"]:
         entity["statements"] = [_statement(row) for row in said if row["entity_id"] == entity["id"]]
     return {"document": document, **story}
+
+
+def _region(row: Row) -> Row:
+    """A region that moves: its latest evidence as an object, without the keys that stand in the document."""
+    kept = {name: row[name] for name in ("kind", "path", "place", "history", "masked_at", "lifted_at")}
+    moves = [dict(zip(("at", "before", "after"), move, strict=True)) for move in row["evidence"]]
+    return {**kept, "evidence": moves}
 
 
 _SEEN = (
@@ -119,6 +127,18 @@ def _attempt(attempt: Row) -> tuple[object, ...]:
     return tuple(attempt[name] for name in names)
 
 
+def _noise(region: Row) -> tuple[object, ...]:
+    newest = region["evidence"][-1] if region["evidence"] else {"before": "", "after": ""}
+    is_lifted = region["lifted_at"] is not None and region["lifted_at"] > region["masked_at"]
+    return (
+        region["kind"],
+        " › ".join((*region["path"], region["place"])),
+        f"{newest['before']} → {newest['after']}",
+        region["history"],
+        None if is_lifted else region["masked_at"],
+    )
+
+
 def _discovery(found: Row) -> tuple[object, ...]:
     return found["window"], found["via"], found["discovered_from"].partition("|")[2]
 
@@ -126,6 +146,7 @@ def _discovery(found: Row) -> tuple[object, ...]:
 _PARTS: dict[str, tuple[str, tuple[str, ...], Callable[[Row], tuple[object, ...]]]] = {
     "versions": ("Versions", ("first seen", "confirmed", "kind", "~archived as"), _version),
     "changes": ("Changes", ("detected", "kind", "~what"), _change),
+    "noise": ("What moves by itself", ("kind", "~where", "~latest move", "fetches", "masked since"), _noise),
     "attempts": (
         "Attempts",
         ("started", "outcome", ">status", "verdict", ">bytes", ">ms", "~robots rule", "~error"),

@@ -166,9 +166,9 @@ def forget(
 ) -> None:
     """Erase a connector, a host or a URL from all stores.
 
-    Rows, archived bodies that nobody else needs, analytics, and a connector's history in Dagster. Killed in the middle,
-    the same command finishes. It does not keep the pages from being crawled again: that is what the YAML and
-    DCI_OPT_OUT are for."""
+    Rows, archived bodies that nobody else needs, analytics, and a connector's history in Dagster; rows of other pages
+    that name a forgotten host or URL are redacted. Killed in the middle, the same command finishes. It does not keep
+    the pages from being crawled again: that is what the YAML and DCI_OPT_OUT are for."""
     settings = load_settings()
     with opened(settings) as stores:
         specs = load_connectors(settings.config_dir).specs

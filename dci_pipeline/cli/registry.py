@@ -9,12 +9,14 @@ import typer
 from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table, span
 from dci_pipeline.cli.session import opened
 from dci_pipeline.connectors.loader import Connectors, load_connectors
+from dci_pipeline.runners.opt_out import reopen_opted_in
 from dci_pipeline.runners.sync import sync_connector
 from dci_pipeline.settings import load_settings
 from dci_pipeline.stores import schema
 from dci_pipeline.stores.embedded import registry_url
 from dci_pipeline.stores.embedded.database import without_password
 from dci_pipeline.stores.pg import connectors as rows
+from dci_pipeline.upkeep.alerts import alert_on_files
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -93,9 +95,11 @@ def sync(as_json: AsJson = False) -> int:
     with opened(settings) as stores:
         for spec in found.specs:
             sync_connector(stores, spec)
+        reopen_opted_in(stores, settings, [spec.id for spec in found.specs])
         with stores.registry.transaction() as conn:
             # A file with a mistake in it keeps its row as it was; only a missing one disables.
             disabled = rows.disable_others(conn, [*(spec.id for spec in found.specs), *broken])
+            alert_on_files(conn, found.problems)
     for problem in found.problems:
         notice(str(problem))
     if as_json:

@@ -1,10 +1,8 @@
 """`dci run` and `dci discover`: a connector's run as a Dagster run, or as a dry run that keeps nothing."""
 
-import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +17,7 @@ from dci_pipeline.model.states import RunStatus, Task
 from dci_pipeline.runners.context import RunContext, RunOptions
 from dci_pipeline.runners.dry import DryRun, dry_run, windows_of
 from dci_pipeline.runners.seeds import canonical_urls, register_urls
+from dci_pipeline.runners.signals import answering_signals
 from dci_pipeline.runners.stores import Stores, open_shadow
 from dci_pipeline.settings import Settings, load_settings
 from dci_pipeline.stores.pg import read
@@ -62,7 +61,7 @@ def run(
     if group is not None and group not in spec.groups:
         raise UnknownThingError("group", group, f"the connector's are: {', '.join(spec.groups)}")
     options = RunOptions(task=task, group=group, limit=limit, urls=canonical_urls(spec, url or ()), force=force)
-    return _start(settings, spec, options, _day(partition), is_dry=dry, as_json=as_json)
+    return start(settings, spec, options, parse_day(partition), is_dry=dry, as_json=as_json)
 
 
 @app.command()
@@ -70,19 +69,21 @@ def discover(connector: Connector, dry: DryRunOption = False, as_json: AsJson = 
     """Read sitemaps, feeds and seeds; register the URLs they name."""
     settings = load_settings()
     spec = find_connector(settings, connector)
-    return _start(settings, spec, RunOptions(task=Task.DISCOVER), None, is_dry=dry, as_json=as_json)
+    return start(settings, spec, RunOptions(task=Task.DISCOVER), None, is_dry=dry, as_json=as_json)
 
 
-def _day(text: str | None) -> date | None:
+def parse_day(text: str | None) -> date | None:
+    """The day that `--partition` names. Raises UsageError."""
     try:
         return date.fromisoformat(text) if text is not None else None
     except ValueError as exc:
         raise UsageError(f"--partition is {text!r}, expected a day such as 2026-05-01") from exc
 
 
-def _start(
+def start(
     settings: Settings, spec: ConnectorSpec, options: RunOptions, day: date | None, *, is_dry: bool, as_json: bool
 ) -> int:
+    """A task as a Dagster run, or as a dry run; gives the exit code."""
     if is_dry:
         return _start_dry(settings, spec, options, day, as_json=as_json)
     with opened(settings) as stores:
@@ -226,18 +227,14 @@ def _stop_on_signal() -> Iterator[Any]:
     """Gives a function that takes the run's context: SIGINT and SIGTERM then let it finish what is in flight."""
     running: list[RunContext] = []
 
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
+    def answer() -> None:
         if not running or running[0].progress.stop.is_set():
             raise KeyboardInterrupt
         running[0].progress.stop.set()
         notice("stopping after what is in flight; once more stops at once")
 
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with answering_signals(answer):
         yield running.append
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _dry_json(done: DryRun) -> dict[str, Any]:

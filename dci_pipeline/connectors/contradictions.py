@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from dci_pipeline.connectors.implementation_loader import load_implementation
 from dci_pipeline.connectors.spec import ConnectorSpec, FieldSpec
 from dci_pipeline.connectors.values import scope_host
+from dci_pipeline.errors import ImplementationError
 from dci_pipeline.model.entity_types import ENTITY_TYPES, EntityType
 
 WORDS = frozenset({"text", "link", "place"})
@@ -92,7 +94,10 @@ def _misfit(entity_type: EntityType, name: str, field: FieldSpec) -> str | None:
 
 
 def _properties(spec: ConnectorSpec) -> Iterator[Contradiction]:
-    read = _properties_by_entity(spec)
+    try:
+        read = _properties_by_entity(spec)
+    except ImplementationError:
+        return  # what is wrong with the connector's Python is told elsewhere; what it would read is not known
     named = [("change", "significance", name) for name in spec.change.significance]
     named += [("expect", "coverage", name) for name in spec.expect.coverage]
     for key in named:
@@ -107,9 +112,13 @@ def _properties(spec: ConnectorSpec) -> Iterator[Contradiction]:
 
 
 def _properties_by_entity(spec: ConnectorSpec) -> dict[str, set[str]]:
+    """What the YAML's fields read, and all that may be read by the connector's Python. Raises ImplementationError."""
     read: dict[str, set[str]] = {}
     for extract in spec.extract.values():
         read.setdefault(extract.entity, set()).update(extract.fields)
+    for entity in load_implementation(spec.code).entities.values() if spec.code is not None else ():
+        if entity in ENTITY_TYPES:
+            read.setdefault(entity, set()).update(ENTITY_TYPES[entity].properties)
     return read
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dci_pipeline.connectors.implementation_loader import load_implementation
 from dci_pipeline.connectors.spec import ConnectorSpec
 
 
@@ -20,8 +21,10 @@ def rules_hash(*parts: BaseModel | None) -> str:
 
 
 def spec_hash(spec: ConnectorSpec) -> str:
-    """16 hex digits over the whole connector, in which the order of groups counts: the first match wins."""
-    return _digest([_plain(spec), list(spec.groups)])
+    """16 hex digits over the whole connector and its Python's version; the order of groups counts: the first match
+    wins."""
+    code = [load_implementation(spec.code).mark] if spec.code is not None else []
+    return _digest([_plain(spec), list(spec.groups), *code])
 
 
 def _plain(part: BaseModel | None) -> Any:

@@ -26,7 +26,7 @@ Automation = Literal["running", "paused"]
 Reextract = Literal["never", "current", "all"]
 CrawlPermission = Literal["allowed", "forbidden"]
 
-FIELD_SOURCES = ("css", "xpath", "json_ld", "microdata", "jsonpath", "regex", "meta", "table")
+FIELD_SOURCES = ("css", "xpath", "json_ld", "microdata", "rdfa", "jsonpath", "regex", "meta", "table")
 """Where a field's value is read; exactly one is given."""
 
 SIGNIFICANCE = {"noise": 0, "minor": 15, "meaningful": 40, "major": 70, "critical": 90}

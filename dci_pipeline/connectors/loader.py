@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dci_pipeline.connectors.contradictions import iter_contradictions
+from dci_pipeline.connectors.implementation_checks import iter_implementation_faults
 from dci_pipeline.connectors.messages import iter_sentences, spell_key, spell_value
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.connectors.yaml_nodes import Key, YamlFile, read_yaml
@@ -96,8 +97,9 @@ def _validate(file: YamlFile, path: Path) -> tuple[ConnectorSpec | None, list[tu
         damaged = {fault.key for fault in file.faults}
         sentences = [(key, sentence) for key, sentence in iter_sentences(exc) if key not in damaged]
         return None, [(file.line_of(key), key, sentence) for key, sentence in sentences] + _misnamed(file, path)
-    contradictions = [(file.line_of(c.key), c.key, c.sentence) for c in iter_contradictions(spec)]
-    return spec, contradictions + _misnamed(file, path)
+    spec = spec.beside(path.parent)
+    found = [*iter_implementation_faults(spec), *iter_contradictions(spec)]
+    return spec, [(file.line_of(c.key), c.key, c.sentence) for c in found] + _misnamed(file, path)
 
 
 def _misnamed(file: YamlFile, path: Path) -> list[tuple[int | None, Key, str]]:

@@ -6,43 +6,44 @@ lines, `id` and `homepage`, gets.
 
 from datetime import timedelta
 from functools import cached_property
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
+from dci_pipeline.connectors.block import Block, problem
 from dci_pipeline.connectors.durations import Cadence, Duration
+from dci_pipeline.connectors.fetching import FetchSpec, LegalSpec, Level
+from dci_pipeline.connectors.implementation_loader import ImplementationPath
 from dci_pipeline.connectors.kinds import (
     FIELD_SOURCES,
     Automation,
     ConnectorKind,
-    CrawlPermission,
     Policy,
     Reextract,
 )
-from dci_pipeline.connectors.sizes import Size
 from dci_pipeline.connectors.values import (
-    Contact,
     Css,
     DottedPath,
     Glob,
-    Headers,
     Host,
     Id,
-    ItemsSelector,
     JsonPath,
     Name,
     Owner,
+    PartSelector,
     Property,
     Regex,
     Significance,
     Text,
     Url,
     XPath,
-    scope_host,
+    homepage_host,
+    name_from_id,
 )
 from dci_pipeline.model.entity_types import ValueType
 from dci_pipeline.parsing.globs import compile_glob
+from dci_pipeline.parsing.selectors import selector_kind
 from dci_pipeline.parsing.urls import (
     DEFAULT_DROP,
     RejectedUrl,
@@ -52,20 +53,6 @@ from dci_pipeline.parsing.urls import (
 )
 
 DAY = timedelta(days=1)
-Level = Annotated[int, Field(ge=1, le=4)]
-
-
-class Block(BaseModel):
-    """A mapping of the YAML: no unknown keys, never changed after reading."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        populate_by_name=True,
-        use_attribute_docstrings=True,
-        validate_default=True,
-    )
 
 
 class LinksSpec(Block):
@@ -102,7 +89,7 @@ class DiscoverySpec(Block):
     seeds: tuple[Url, ...] = ()
     """Pages to start from, besides the homepage where links are followed."""
     links: LinksSpec | None = None
-    """Links to follow; null follows links in scope, but only where there is no sitemap and no feed."""
+    """Links to follow; null follows those in scope, but only where no sitemap, feed or implementation is."""
     query: QuerySpec = QuerySpec()
     """Query parameters."""
     every: Cadence = Field(DAY, json_schema_extra={"default": "24h"})
@@ -144,44 +131,8 @@ class GroupSpec(Block):
         return named
 
 
-class FetchSpec(Block):
-    """How hard and how dear fetching may be."""
-
-    max_level: Level = 1
-    """Highest rung of the ladder: 1 direct, 2 browser, 3 Firecrawl, 4 Scrapfly."""
-    requests_per_second: float = Field(0.5, gt=0, le=1000)
-    """Highest rate to one host; robots.txt and the host's answers may only lower it."""
-    concurrency: int = Field(2, ge=1, le=64)
-    """Most requests in flight at once."""
-    max_bytes: Size = Field(10_000_000, json_schema_extra={"default": "10MB"})
-    """Largest body, on the wire and inflated."""
-    max_credits_per_run: int = Field(0, ge=0)
-    """Paid credits that one run may spend."""
-    max_credits_per_day: int = Field(0, ge=0)
-    """Paid credits that one UTC day may spend."""
-    max_waste: int = Field(20, ge=0)
-    """Paid fetches without a usable page after which the paid rungs stop and somebody is told."""
-    headers: Headers = {}
-    """Request headers to add; never the User-Agent, cookies, validators or framing."""
-
-
-class LegalSpec(Block):
-    """Why these pages may be crawled."""
-
-    crawl: CrawlPermission = "allowed"
-    """`forbidden` refuses every request, whatever robots.txt says."""
-    basis: Text = "public pages, robots respected"
-    """Ground on which the pages are read."""
-    terms: Url | None = None
-    """The site's terms."""
-    licence: Text | None = None
-    """Licence of the content, where it has one."""
-    contact: Contact | None = None
-    """Mail address or URL for the site's owner, put into the User-Agent; default is the installation's."""
-
-
 class FieldSpec(Block):
-    """Where one field is read and what it is; exactly one of the first eight keys."""
+    """Where one field is read and what it is; exactly one of the first nine keys."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -197,8 +148,10 @@ class FieldSpec(Block):
     """`Type.property` of the page's JSON-LD, further steps by dots: `Place.address.postalCode`."""
     microdata: Text | None = None
     """`Type.property` of the page's microdata."""
+    rdfa: Text | None = None
+    """`Type.property` of the page's RDFa."""
     jsonpath: JsonPath | None = None
-    """JSONPath into a JSON body."""
+    """JSONPath into a JSON body, or into what a feed, a sitemap or a PDF says, as one JSON value."""
     regex: Regex | None = None
     """Regular expression over the page's text; its first group, else the whole match."""
     meta: Text | None = None
@@ -224,11 +177,11 @@ class FieldSpec(Block):
         given = [key for key in FIELD_SOURCES if getattr(self, key) is not None]
         if len(given) != 1:
             found = f"has {' and '.join(given)}" if given else "says nowhere where the value is"
-            raise _problem(f"{found}, expected exactly one of {', '.join(FIELD_SOURCES)}")
+            raise problem(f"{found}, expected exactly one of {', '.join(FIELD_SOURCES)}")
         if self.attr and given[0] not in ("css", "xpath"):
-            raise _problem(f"has attr beside {given[0]}, expected attr only with css or xpath")
+            raise problem(f"has attr beside {given[0]}, expected attr only with css or xpath")
         if self.unit and self.as_ not in ("number", "money"):
-            raise _problem(f"has a unit but is {self.as_}, expected `as: number` or `as: money`")
+            raise problem(f"has a unit but is {self.as_}, expected `as: number` or `as: money`")
         return self
 
 
@@ -239,32 +192,41 @@ class ExtractSpec(Block):
     """Entity type of what the page is about."""
     key: Name | None = None
     """Field that tells the items of one page apart; needed with `items`."""
-    items: ItemsSelector | None = None
-    """Selector of the elements that are one entity each, inside which fields are read; CSS, or XPath after / or ./."""
+    items: PartSelector | None = None
+    """What is one entity each, inside which fields are read: CSS, XPath after / or ./, JSONPath after $."""
     fields: dict[Name, FieldSpec] = Field(min_length=1)
     """Fields by property name."""
 
     @model_validator(mode="after")
     def _key_is_read(self) -> "ExtractSpec":
         if self.key and self.key not in self.fields:
-            raise _problem(f"has key {self.key!r}, expected one of its fields: {', '.join(self.fields)}")
+            raise problem(f"has key {self.key!r}, expected one of its fields: {', '.join(self.fields)}")
         if self.items and not self.key:
-            raise _problem("has items but no key, expected the field that tells the items apart")
+            raise problem("has items but no key, expected the field that tells the items apart")
+        for name, field in self.fields.items() if self.items and selector_kind(self.items) == "json" else ():
+            if field.source[0] not in ("jsonpath", "regex"):
+                raise problem(f"has a JSONPath as items but {field.source[0]} in {name}, expected jsonpath or regex")
         return self
 
 
 class ChangeSpec(Block):
     """What counts as a change."""
 
-    ignore: tuple[Css, ...] = ()
-    """CSS selectors of what is left out of the compared text; fields are read all the same."""
+    ignore: tuple[PartSelector, ...] = ()
+    """What is left out of the compared text, as CSS, XPath or JSONPath; fields are read all the same."""
     ignore_text: tuple[Regex, ...] = ()
-    """Regular expressions whose matches are left out of the text."""
-    keep: tuple[Css, ...] = ()
-    """CSS selectors outside of which no text is compared; empty compares the whole page."""
+    """Regular expressions whose matches are left out of each line of text."""
+    extract_text: tuple[Regex, ...] = ()
+    """Regular expressions outside whose matches (of one with a group: the first group) no text is compared."""
+    keep: tuple[PartSelector, ...] = ()
+    """Outside of what these match no text is compared; a page without any of it and without values is misread."""
+    sort_lines: bool = False
+    """True compares the lines in alphabetical order, so that their order on the page means nothing."""
+    unique_lines: bool = False
+    """True compares each line once, however often the page has it."""
     unordered: tuple[Css, ...] = ()
     """CSS selectors of lists whose order means nothing."""
-    significance: dict[Property, Significance] = {}
+    significance: dict[Property, Significance] = Field({})
     """Significance of a change in entity.property: noise, minor, meaningful, major, critical, or 0–100."""
 
 
@@ -279,7 +241,7 @@ class CountSpec(Block):
     @model_validator(mode="after")
     def _ordered(self) -> "CountSpec":
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise _problem(f"has min {self.min} above max {self.max}")
+            raise problem(f"has min {self.min} above max {self.max}")
         return self
 
 
@@ -288,24 +250,12 @@ class ExpectSpec(Block):
 
     documents: CountSpec = CountSpec()
     """Documents in the registry."""
-    coverage: dict[Property, Annotated[float, Field(ge=0, le=1)]] = {}
+    coverage: dict[Property, Annotated[float, Field(ge=0, le=1)]] = Field({})
     """Least share, 0–1, of an entity type's entities that have the property."""
-
-
-def _problem(sentence: str) -> PydanticCustomError:
-    return PydanticCustomError("problem", sentence)
 
 
 def _any_match(globs: tuple[str, ...], path: str) -> bool:
     return any(compile_glob(glob).matches(path) for glob in globs)
-
-
-def _name_from_id(data: dict[str, Any]) -> str:
-    return str(data.get("id", "")).replace("_", " ")
-
-
-def _homepage_host(data: dict[str, Any]) -> tuple[str, ...]:
-    return (scope_host(data["homepage"]),) if "homepage" in data else ()
 
 
 class ConnectorSpec(Block):
@@ -317,7 +267,7 @@ class ConnectorSpec(Block):
     """The file's name without its ending; also the group of its assets."""
     homepage: Url
     """Where a reader would begin."""
-    name: Text = Field(default_factory=_name_from_id)
+    name: Text = Field(default_factory=name_from_id)
     """Name for people; default is the id with spaces."""
     kind: ConnectorKind = ConnectorKind.OPERATOR
     """What the source is."""
@@ -326,12 +276,12 @@ class ConnectorSpec(Block):
     priority: int = Field(50, ge=0, le=100)
     """Among connectors; higher is served first."""
     implementation: DottedPath | None = None
-    """Dotted path of a Python connector where YAML cannot say it; this release loads none."""
+    """Python class where YAML cannot say it, as a dotted path: `acme.Acme` in `acme.py` beside this file."""
     automation: Automation = "running"
     """`paused` starts no run by itself; runs asked for by hand work."""
     reextract: Reextract = "current"
     """What is extracted again when an extractor's version moves: nothing, the current versions, everything."""
-    hosts: tuple[Host, ...] = Field(default_factory=_homepage_host, min_length=1)
+    hosts: tuple[Host, ...] = Field(default_factory=homepage_host, min_length=1)
     """The scope, default the homepage's host: no page elsewhere is fetched. Without a port, a host stands for all."""
     enabled: bool = True
     """False leaves the connector out everywhere but in `dci validate`."""
@@ -347,12 +297,24 @@ class ConnectorSpec(Block):
     """How hard and how dear fetching may be."""
     legal: LegalSpec = LegalSpec()
     """Why these pages may be crawled."""
-    extract: dict[Name, ExtractSpec] = {}
+    extract: dict[Name, ExtractSpec] = Field({})
     """What pages yield, by page type; title, main text and metadata are read in any case."""
     change: ChangeSpec = ChangeSpec()
     """What counts as a change."""
     expect: ExpectSpec = ExpectSpec()
     """What a healthy connector has."""
+
+    _folder: str | None = PrivateAttr(None)
+
+    def beside(self, folder: Path) -> "ConnectorSpec":
+        """The same connector, read from a file in `folder`, where its Python may stand too."""
+        self._folder = str(folder.resolve()) if self.implementation else None
+        return self
+
+    @property
+    def code(self) -> ImplementationPath | None:
+        """Where the connector's Python is; None where the YAML says all."""
+        return ImplementationPath(dotted=self.implementation, folder=self._folder) if self.implementation else None
 
     def in_scope(self, url: str) -> bool:
         """Whether an absolute URL is on one of the connector's hosts."""
@@ -375,7 +337,7 @@ class ConnectorSpec(Block):
         """Whether pages' links become documents, given that a sitemap or feed was found or not."""
         if self.discovery.links is not None:
             return self.discovery.links.depth > 0
-        return not (has_listing or self.discovery.sitemaps or self.discovery.feeds)
+        return not (has_listing or self.discovery.sitemaps or self.discovery.feeds or self.implementation)
 
     @cached_property
     def links(self) -> LinksSpec:
@@ -386,13 +348,6 @@ class ConnectorSpec(Block):
         """Seeds, with the homepage first where links are followed."""
         starts = (self.homepage,) if self.follows_links(has_listing=has_listing) else ()
         return tuple(dict.fromkeys((*starts, *self.discovery.seeds)))
-
-    @field_validator("implementation", mode="after")
-    @classmethod
-    def _no_implementation_yet(cls, value: str | None) -> str | None:
-        if value is not None:
-            raise _problem(f"is {value!r}, but this release loads no Python connectors; leave it out")
-        return value
 
     @field_validator("groups", mode="after")
     @classmethod

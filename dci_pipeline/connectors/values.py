@@ -10,7 +10,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from pydantic_core import PydanticCustomError
 
 from dci_pipeline.connectors.kinds import SIGNIFICANCE
-from dci_pipeline.parsing.selectors import SelectorProblem, compile_css, compile_jsonpath, compile_regex, compile_xpath
+from dci_pipeline.parsing.selectors import (
+    SelectorProblem,
+    compile_css,
+    compile_jsonpath,
+    compile_regex,
+    compile_xpath,
+    selector_kind,
+)
 from dci_pipeline.parsing.urls import RejectedUrl, canonical_url, host_key, host_of
 
 RESERVED_HEADERS = frozenset(
@@ -98,15 +105,11 @@ def _compiling(compile_selector: Callable[[str], object], expected: str) -> Call
 
 _css = _compiling(compile_css, "a CSS selector")
 _xpath = _compiling(compile_xpath, "an XPath")
+_jsonpath = _compiling(compile_jsonpath, "a JSONPath")
 
 
-def is_xpath(selector: str) -> bool:
-    """Whether `items` is an XPath (it begins with `/` or `./`) and no CSS selector."""
-    return selector.startswith(("/", "./"))
-
-
-def _items_selector(value: str) -> str:
-    return _xpath(value) if is_xpath(value) else _css(value)
+def _part_selector(value: str) -> str:
+    return {"css": _css, "xpath": _xpath, "json": _jsonpath}[selector_kind(value)](value)
 
 
 def scope_host(url: str) -> str:
@@ -114,6 +117,16 @@ def scope_host(url: str) -> str:
     host, _, port = host_key(url).rpartition(":")
     own_port = "80" if url.lower().startswith("http:") else "443"
     return host if port == own_port else f"{host}:{port}"
+
+
+def name_from_id(data: dict[str, Any]) -> str:
+    """Default of `name`: the id with spaces."""
+    return str(data.get("id", "")).replace("_", " ")
+
+
+def homepage_host(data: dict[str, Any]) -> tuple[str, ...]:
+    """Default of `hosts`: the homepage's."""
+    return (scope_host(data["homepage"]),) if "homepage" in data else ()
 
 
 def _headers(value: dict[str, str]) -> dict[str, str]:
@@ -155,9 +168,9 @@ Host = Annotated[str, AfterValidator(_host), Field(json_schema_extra={"pattern":
 Glob = Annotated[str, AfterValidator(_glob), Field(json_schema_extra={"pattern": r"^(/|\*\*)"})]
 Css = Annotated[Text, AfterValidator(_css)]
 XPath = Annotated[Text, AfterValidator(_xpath)]
-JsonPath = Annotated[Text, AfterValidator(_compiling(compile_jsonpath, "a JSONPath"))]
+JsonPath = Annotated[Text, AfterValidator(_jsonpath)]
 Regex = Annotated[Text, AfterValidator(_compiling(compile_regex, "a regular expression"))]
-ItemsSelector = Annotated[Text, AfterValidator(_items_selector)]
+PartSelector = Annotated[Text, AfterValidator(_part_selector)]
 Headers = Annotated[dict[str, str], AfterValidator(_headers)]
 DottedPath = Annotated[
     str,

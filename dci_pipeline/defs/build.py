@@ -8,9 +8,11 @@ import dagster as dg
 
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.connectors.spec import ConnectorSpec
+from dci_pipeline.defs.alerting import make_alert_sensor
 from dci_pipeline.defs.assets import make_family
 from dci_pipeline.defs.io_manager import StreamIOManager
 from dci_pipeline.defs.jobs import batch_job, connector_job
+from dci_pipeline.defs.maintenance import make_maintenance
 from dci_pipeline.defs.resources import Pipeline
 from dci_pipeline.defs.schedules import make_heartbeat
 from dci_pipeline.defs.sensors import make_sensors
@@ -38,11 +40,13 @@ def definitions_of(
     """Definitions of given connectors on a given pipeline."""
     jobs = [connector_job(spec) for spec in specs]
     batch = [batch_job(specs)] if specs else []
+    duties, clocks = make_maintenance(pipeline)
+    sensors = [*make_sensors(pipeline, problems, [*jobs, *batch]), make_alert_sensor(pipeline)]
     return dg.Definitions(
         assets=[*(asset for spec in specs for asset in make_family(spec, settings)), *broken_files(problems)],
-        jobs=[*jobs, *batch],
-        sensors=make_sensors(pipeline, problems, [*jobs, *batch]) if specs else [],
-        schedules=[make_heartbeat(pipeline)] if specs else [],
+        jobs=[*jobs, *batch, *duties],
+        sensors=sensors if specs or clocks else [],
+        schedules=[*([make_heartbeat(pipeline)] if specs else []), *clocks],
         resources={"pipeline": pipeline, "io_manager": StreamIOManager(pipeline)},
         executor=dg.in_process_executor,
     )

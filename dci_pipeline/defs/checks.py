@@ -5,6 +5,7 @@ What must stop a publish is raised by the runner before it writes; these are for
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 import dagster as dg
@@ -43,6 +44,11 @@ class Facts:
     spec: ConnectorSpec
     conn: Conn
     summaries: Sequence[StageSummary]
+    windows: Sequence[date] = ()
+    """Days of the run."""
+    run_id: str = ""
+    started_at: datetime | None = None
+    """Of the run."""
 
     def count(self, name: str) -> int:
         """A run statistic over the run's windows."""
@@ -122,6 +128,30 @@ def _coverage(facts: Facts, wanted: str) -> float | None:
     return having / total if total else None
 
 
+def unjudged(facts: Facts) -> Finding:
+    """Bodies of the run's days that still have no verdict after it: what changed on them is not known."""
+    # Newer ones of another run are that run's to judge.
+    found = facts.value(
+        "select count(*) from captures k join documents d on d.connector = k.connector and d.id = k.document_id"
+        " where k.connector = %(c)s and k.kind = 'page' and k.verdict is null and k.window_day = any(%(w)s)"
+        " and (k.run_id = %(r)s or k.captured_at < %(t)s) and d.page_type = any(%(p)s) and d.alias_of is null",
+        p=list(extractor_versions(facts.spec)),
+        w=list(facts.windows),
+        r=facts.run_id,
+        t=facts.started_at,
+    )
+    days = ", ".join(map(str, facts.windows))
+    cure = f"; `dci run {facts.spec.id} --task reprocess` judges them" if found else ""
+    return found == 0, f"{found} bodies of {days} have no verdict{cure}", {"bodies": found}
+
+
+def undelivered(facts: Facts) -> Finding:
+    """Changes that ClickHouse has not been told of, so that reports over it miss them."""
+    found = facts.value("select count(*) from outbox where connector = %(c)s and table_name = 'page_changes'")
+    cure = "; they follow when it answers, `dci doctor` says whether it does" if found else ""
+    return found == 0, f"{found} changes wait for ClickHouse{cure}", {"changes": found}
+
+
 CHECKS: Mapping[str, Check] = {
     "volume": Check(stage=Stage.DISCOVERED_URLS, text=volume.__doc__ or "", find=volume),
     "failed_share": Check(stage=Stage.RAW_ARCHIVE, text=failed_share.__doc__ or "", find=failed_share),
@@ -131,6 +161,8 @@ CHECKS: Mapping[str, Check] = {
         stage=Stage.EXTRACTIONS, text=windows_out_of_date.__doc__ or "", find=windows_out_of_date
     ),
     "coverage": Check(stage=Stage.ENTITIES, text=coverage.__doc__ or "", find=coverage),
+    "unjudged": Check(stage=Stage.PAGE_CHANGES, text=unjudged.__doc__ or "", find=unjudged),
+    "undelivered": Check(stage=Stage.PAGE_CHANGES, text=undelivered.__doc__ or "", find=undelivered),
 }
 
 
@@ -158,7 +190,14 @@ def _results(
 ) -> Iterator[dg.AssetCheckResult]:
     spec = opened.ctx.spec
     with pipeline.stores.registry.transaction() as conn:
-        facts = Facts(spec=spec, conn=conn, summaries=opened.summaries_of(stage))
+        facts = Facts(
+            spec=spec,
+            conn=conn,
+            summaries=opened.summaries_of(stage),
+            windows=opened.ctx.windows,
+            run_id=opened.ctx.run_id,
+            started_at=opened.ctx.started_at,
+        )
         for name, check in checks.items():
             passed, words, numbers = check.find(facts)
             yield dg.AssetCheckResult(

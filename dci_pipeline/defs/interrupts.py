@@ -1,12 +1,12 @@
 """Signals while a stream is drained: nothing new begins, what is in flight is written, then the run ends."""
 
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from dagster._core.errors import DagsterExecutionInterruptedError
+
+from dci_pipeline.runners.signals import answering_signals
 
 INTERRUPTS = (KeyboardInterrupt, DagsterExecutionInterruptedError)
 """What Dagster raises in a step when its process is told to stop; neither is an Exception."""
@@ -22,14 +22,11 @@ def finish_on_signal(stop: Callable[[], None], give_up: Callable[[], None], grac
     Raises DagsterExecutionInterruptedError at the end of a block that was told to stop, and at once on a second signal.
     Signals reach the main thread only; elsewhere the block just runs.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     patience = threading.Timer(grace_s, give_up)
     patience.daemon = True
     is_told = False
 
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
+    def answer() -> None:
         nonlocal is_told
         if is_told:
             raise DagsterExecutionInterruptedError
@@ -37,12 +34,10 @@ def finish_on_signal(stop: Callable[[], None], give_up: Callable[[], None], grac
         stop()
         patience.start()
 
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        with answering_signals(answer):
+            yield
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
         patience.cancel()
     if is_told:
         raise DagsterExecutionInterruptedError

@@ -15,6 +15,8 @@ from dci_pipeline.defs.config import STAGES_OF_TASK, run_config
 from dci_pipeline.defs.failures import failure_sentences
 from dci_pipeline.defs.forget import forget_connector
 from dci_pipeline.defs.instance import ensure_instance
+from dci_pipeline.defs.local import run_due
+from dci_pipeline.defs.pruning import prune
 from dci_pipeline.defs.resources import Pipeline
 from dci_pipeline.defs.up import up
 from dci_pipeline.errors import UserError
@@ -22,7 +24,7 @@ from dci_pipeline.model.states import Stage, Task
 from dci_pipeline.runners.context import RunOptions
 from dci_pipeline.settings import Settings
 
-__all__ = ["LaunchResult", "forget_connector", "launch_run", "up"]
+__all__ = ["LaunchResult", "forget_connector", "launch_run", "prune", "run_due", "up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

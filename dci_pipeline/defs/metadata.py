@@ -52,7 +52,7 @@ FACTS: dict[Stage, StageFacts] = {
         columns=(
             ("document_id", "text", "Key of the page: first 32 hex digits of sha256 over its canonical URL."),
             ("window_day", "date", "UTC day of the run that found it, this asset's partition."),
-            ("via", "text", "sitemap, feed, seed, link or redirect."),
+            ("via", "text", "sitemap, feed, api, seed, link or redirect."),
             ("origin", "text", "The sitemap, feed or page that named the URL."),
             ("group_name", "text", "The connector's group that the URL belongs to; decides how often it is checked."),
             ("is_new", "boolean", "Whether the page was unknown before."),
@@ -182,24 +182,23 @@ _OFFLINE = "offline: recomputed from the archive, no request"
 
 def summary_metadata(stage: Stage, ctx: RunContext, window: date, summary: StageSummary) -> Metadata:
     """One partition's materialization: what was written, how long it took, a sample, and where to read on."""
+    outcomes = [{"outcome": name, "requests": count} for name, count in summary.outcomes.items()]
     return {
         "mode": dg.MetadataValue.text(_LIVE if ctx.live else _OFFLINE),
         "task": dg.MetadataValue.text(str(ctx.options.task)),
         **{WORDS.get(name, name): dg.MetadataValue.int(count) for name, count in summary.counts.items()},
         "duration (s)": dg.MetadataValue.float(round(summary.duration.total_seconds(), 3)),
         **({"body bytes": dg.MetadataValue.int(summary.body_bytes)} if summary.body_bytes else {}),
-        **({"outcomes": _counts_table(summary.outcomes)} if summary.outcomes else {}),
-        **({"sample": sample_table(summary.sample)} if summary.sample else {}),
+        **({"outcomes": rows_table(outcomes)} if outcomes else {}),
+        **({"sample": rows_table(summary.sample)} if summary.sample else {}),
         **site_links(ctx.settings, stage, ctx.connector, window),
     }
 
 
-def sample_table(rows: list[dict[str, Any]]) -> dg.TableMetadataValue:
-    """Rows as a table; what is neither number nor text is shown as JSON."""
+def rows_table(rows: list[dict[str, Any]]) -> dg.TableMetadataValue:
+    """Rows as a table, whose columns Dagster types by the first; what is neither number nor text is shown as JSON."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = [dg.TableColumn(name, _column_type(rows, name)) for name in names]
-    records = [dg.TableRecord({name: _cell(row.get(name)) for name in names}) for row in rows]
-    return dg.MetadataValue.table(records, dg.TableSchema(columns))
+    return dg.MetadataValue.table([dg.TableRecord({name: _cell(row.get(name)) for name in names}) for row in rows])
 
 
 def site_links(settings: Settings, stage: Stage, connector: str, window: date | None) -> Metadata:
@@ -209,15 +208,6 @@ def site_links(settings: Settings, stage: Stage, connector: str, window: date | 
     page = "changes" if stage is Stage.PAGE_CHANGES else "connectors"
     asked = {"connector": connector, **({"window": window.isoformat()} if window else {})}
     return {"operations_site": dg.MetadataValue.url(f"{settings.site_url.rstrip('/')}/{page}?{urlencode(asked)}")}
-
-
-def _counts_table(counts: Mapping[str, int]) -> dg.TableMetadataValue:
-    return sample_table([{"outcome": name, "requests": count} for name, count in counts.items()])
-
-
-def _column_type(rows: list[dict[str, Any]], name: str) -> str:
-    kinds = {type(row.get(name)) for row in rows} - {type(None)}
-    return "number" if kinds and kinds <= {int, float} else "string"
 
 
 def _cell(value: Any) -> str | int | float | bool | None:

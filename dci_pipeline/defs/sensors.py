@@ -1,7 +1,8 @@
 """What starts runs by itself, and what writes down that one failed."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import dagster as dg
@@ -10,13 +11,16 @@ from dci_pipeline.defs.assets import asset_key
 from dci_pipeline.defs.config import STAGES_OF_TASK
 from dci_pipeline.defs.failures import failure_sentences
 from dci_pipeline.defs.jobs import BATCH_JOB
+from dci_pipeline.defs.maintenance import MAINTENANCE_JOBS
 from dci_pipeline.defs.resources import Pipeline
+from dci_pipeline.defs.wishes import wished
 from dci_pipeline.errors import ConnectorFileError, StoreError
-from dci_pipeline.model.ids import stable_id
 from dci_pipeline.runners.due import due_rows
-from dci_pipeline.scheduling.due import RunRequestPlan, choose
-from dci_pipeline.stores.pg import runs
-from dci_pipeline.stores.pg.bulk import Conn, query
+from dci_pipeline.runners.opt_out import reopen_opted_in
+from dci_pipeline.scheduling.due import RunRequestPlan, choose, held_back
+from dci_pipeline.stores.pg import failed_runs, runs
+from dci_pipeline.stores.pg.bulk import query
+from dci_pipeline.upkeep.alerts import alert_id, alert_on_files
 
 TICK_S = 20
 """Between two looks for due work: a page due every 15 minutes is at most 2 % late, a day has 4,320 ticks."""
@@ -27,8 +31,8 @@ RUNNING = [*WAITING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 def make_sensors(
     pipeline: Pipeline, problems: Sequence[ConnectorFileError], jobs: Sequence[Any]
 ) -> list[dg.SensorDefinition]:
-    """`due_work` and `failed_runs` of a code location."""
-    return [_due_work(pipeline, problems, jobs), _failed_runs(pipeline)]
+    """`due_work` and `failed_runs` of a code location; without connectors there is no work to look for."""
+    return [*([_due_work(pipeline, problems, jobs)] if jobs else []), _failed_runs(pipeline)]
 
 
 def _due_work(pipeline: Pipeline, problems: Sequence[ConnectorFileError], jobs: Sequence[Any]) -> dg.SensorDefinition:
@@ -53,16 +57,40 @@ def tick(
     pipeline: Pipeline, problems: Sequence[ConnectorFileError], context: dg.SensorEvaluationContext
 ) -> dg.SensorResult | dg.SkipReason:
     """One look: ends what died, then asks for what is due. The cursor is the database's time of the look."""
+    found = look_for_work(pipeline, problems, context.instance)
+    if not found.requests:
+        return dg.SkipReason("; ".join(["nothing is due", *found.held]))
+    for words in found.held:
+        context.log.info(words)
+    return dg.SensorResult(run_requests=list(found.requests), cursor=found.at.isoformat())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one look found."""
+
+    at: datetime
+    """The database's time."""
+    requests: tuple[dg.RunRequest, ...]
+    """What people asked for, then what is due."""
+    held: tuple[str, ...]
+    """What waits although it could be asked for, and why."""
+
+
+def look_for_work(pipeline: Pipeline, problems: Sequence[ConnectorFileError], instance: dg.DagsterInstance) -> Work:
+    """Ends what died, then gives the runs that are to be started now."""
     registry = pipeline.stores.registry
     now = registry.now()
-    abort_dead_runs(pipeline, context.instance)
+    abort_dead_runs(pipeline, instance)
     with registry.transaction() as conn:
-        alert_on_files(conn, problems)
-    busy = busy_connectors(context.instance)
-    plans = choose(due_rows(pipeline.stores, list(pipeline.specs.values()), now, busy), now)
-    if not plans:
-        return dg.SkipReason("nothing is due")
-    return dg.SensorResult(run_requests=[request_of(plan) for plan in plans], cursor=now.isoformat())
+        alert_on_files(conn, problems, pipeline.specs)
+    busy = busy_connectors(instance)
+    asked_for = wished(pipeline, instance, busy)
+    busy |= {request.job_name for request in asked_for if request.job_name}
+    reopen_opted_in(pipeline.stores, pipeline.settings, list(pipeline.specs))
+    rows = due_rows(pipeline.stores, list(pipeline.specs.values()), now, busy)
+    due = map(request_of, choose(rows, now))
+    return Work(at=now, requests=(*asked_for, *due), held=tuple(map(str, held_back(rows, now))))
 
 
 def request_of(plan: RunRequestPlan) -> dg.RunRequest:
@@ -96,53 +124,39 @@ _DEAD = """
     where connector = any(%s) and expires_at < clock_timestamp() and expires_at > 'epoch'"""
 """Leases that ran out; one that was given back has expired for ever."""
 
-_ABORT = """
-    update connector_runs set status = 'aborted', error = %(e)s, finished_at = clock_timestamp()
-    where run_id = %(r)s and connector = %(c)s"""
-
 
 def abort_dead_runs(pipeline: Pipeline, instance: dg.DagsterInstance) -> list[str]:
-    """Marks runs whose lease ran out aborted, here and in Dagster, which frees their pools at once; their ids."""
+    """Marks runs whose lease ran out aborted, here and in Dagster, which frees their pools at once; their ids.
+
+    Those whose connector another run has taken over meanwhile were marked by it, and are only ended in Dagster."""
     registry = pipeline.stores.registry
     with registry.transaction() as conn:
-        dead = conn.execute(query(_DEAD), (list(pipeline.specs),)).fetchall()
-    for row in dead:
-        words = f"the process of this run is gone: its lease on connector {row['connector']} ran out"
-        run = instance.get_run_by_id(row["run_id"])
-        if run is not None and not run.is_finished:
-            instance.report_run_failed(run, words)
-        with registry.transaction() as conn:
-            conn.execute(query(_ABORT), {"r": row["run_id"], "c": row["connector"], "e": words})
+        for row in conn.execute(query(_DEAD), (list(pipeline.specs),)).fetchall():
+            why = f"its lease on connector {row['connector']} ran out"
+            failed_runs.abort_gone(conn, run_id=row["run_id"], connector=row["connector"], why=why)
             runs.release_lease(conn, row["connector"], row["token"])
-    return [row["run_id"] for row in dead]
-
-
-def alert_on_files(conn: Conn, problems: Sequence[ConnectorFileError]) -> None:
-    """An alert a connector file that cannot be read."""
-    for problem in problems:
-        stem = Path(problem.path).stem
-        add_alert(conn, kind="connector_file", subject=stem, severity="error", message=str(problem))
-
-
-def add_alert(conn: Conn, *, kind: str, subject: str, severity: str, message: str) -> None:
-    """Opens an alert, one a kind and subject."""
-    alert_id = stable_id("alert", f"{kind}\0{subject}")
-    runs.open_alert(conn, alert_id=alert_id, kind=kind, subject=subject, severity=severity, message=message)
+        started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), limit=1000)
+        gone = failed_runs.gone(conn, [run.run_id for run in started])
+    dead = [run for run in started if run.run_id in gone]
+    for run in dead:
+        instance.report_run_failed(run, gone[run.run_id])
+    return [run.run_id for run in dead]
 
 
 def _failed_runs(pipeline: Pipeline) -> dg.SensorDefinition:
     @dg.run_failure_sensor(
         name="failed_runs",
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Writes an alert for each run that failed, one open alert a connector.",
+        description="Writes an alert for each run that failed, one open alert a connector or maintenance job.",
     )
     def failed_runs(context: dg.RunFailureSensorContext) -> None:
         with pipeline.stores.registry.transaction() as conn:
-            for connector in sorted(connectors_of(context.dagster_run) & set(pipeline.specs)):
-                add_alert(
+            for subject in sorted(connectors_of(context.dagster_run) & {*pipeline.specs, *MAINTENANCE_JOBS}):
+                runs.open_alert(
                     conn,
+                    alert_id=alert_id("run_failed", subject),
                     kind="run_failed",
-                    subject=connector,
+                    subject=subject,
                     severity="error",
                     message=f"run {context.dagster_run.run_id} failed: {_reason(context)}",
                 )

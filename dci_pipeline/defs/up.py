@@ -16,19 +16,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 import psutil
 
 from dci_pipeline.defs.instance import ensure_instance
 from dci_pipeline.demo import DemoSite, serve
 from dci_pipeline.errors import UserError
+from dci_pipeline.runners.signals import answering_signals
 from dci_pipeline.runners.stores import open_stores
 from dci_pipeline.settings import Settings
 
 LOOPBACK = "127.0.0.1"
 """The Dagster UI has no login, so it is never offered to other machines."""
 UI_PORT = 3000
+SITE_PORT = 8300
 READY_WITHIN_S = 120.0
 """A cold machine compiles Dagster's bytecode first; a part that is not there by then never comes."""
 STOP_WITHIN_S = 75.0
@@ -47,63 +48,49 @@ class Part:
     log: Path
 
 
-def up(settings: Settings, demo: bool = False, *, announce: Announce = print, port: int = UI_PORT) -> int:
+def up(settings: Settings, demo: bool = False, *, announce: Announce = print, port: int | None = UI_PORT) -> int:
     """Runs everything until a signal and gives the exit code: 0 after a signal, 1 when a part died by itself.
 
-    `demo` serves the bundled site too and lets the crawler reach loopback. Raises UserError, StoreUnavailable.
+    `demo` serves the bundled site too and lets the crawler reach loopback; without a `port` there is no UI, only what
+    starts and runs the work. Raises UserError, StoreUnavailable.
     """
     stop = threading.Event()
     with ExitStack() as stack:
-        stack.enter_context(signals_set(stop))
+        stack.enter_context(answering_signals(stop.set))
         if demo:
             site = stack.enter_context(serve(DemoSite()))
             announce("demo site   " + " ".join(site.base_urls))
         stores = open_stores(settings)
         stack.callback(stores.close)
-        ui_port = free_port(port, announce)
-        parts = stack.enter_context(
-            running_parts(settings.home.absolute() / "logs", environment(settings, demo), ui_port, stop)
-        )
+        ui_port = None if port is None else free_port(port, announce)
+        site_port = None if port is None else free_port(SITE_PORT, announce, "the operations site")
+        env = environment(settings, demo, site_port)
+        parts = stack.enter_context(running_parts(settings.home.absolute() / "logs", env, ui_port, site_port, stop))
         if not stop.is_set():
             announce(f"registry    {stores.registry.where}")
             announce(f"raw archive {settings.s3_endpoint or settings.home / 'archive'}")
-            announce(
-                f"Dagster UI  http://{LOOPBACK}:{ui_port}  (logs in {parts[0].log.parent}; Ctrl-C stops everything)"
-            )
+            if site_port is not None:
+                announce(f"site        http://{LOOPBACK}:{site_port}")
+            shown = "daemon only" if ui_port is None else f"Dagster UI  http://{LOOPBACK}:{ui_port}"
+            announce(f"{shown}  (logs in {parts[0].log.parent}; Ctrl-C stops everything)")
         dead = wait_for_end(parts, stop)
     if dead is not None:
         announce(f"{dead.name} ended by itself with {dead.process.returncode}; its last words are in {dead.log}")
     return 0 if dead is None else 1
 
 
-@contextmanager
-def signals_set(stop: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM set the event instead of ending the process. Main thread only; elsewhere nothing happens."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def environment(settings: Settings, demo: bool) -> dict[str, str]:
-    """What the parts inherit: this environment, our instance's folder, and loopback for the demo."""
+def environment(settings: Settings, demo: bool, site_port: int | None = None) -> dict[str, str]:
+    """What the parts inherit: this environment, our instance's folder, the site's address, loopback for the demo."""
     found = {**os.environ, "DAGSTER_HOME": str(ensure_instance(settings)), "DCI_HOME": str(settings.home.absolute())}
+    if site_port is not None and settings.site_url is None:
+        found["DCI_SITE_URL"] = f"http://{LOOPBACK}:{site_port}"
     if demo:
         allowed = filter(None, (settings.allow_private, "127.0.0.0/8"))
         found["DCI_ALLOW_PRIVATE"] = ",".join(allowed)
     return found
 
 
-def free_port(wanted: int, announce: Announce) -> int:
+def free_port(wanted: int, announce: Announce, whose: str = "the Dagster UI") -> int:
     """`wanted`, or the next one that nobody listens on; says so when it is another."""
     for port in range(wanted, wanted + 50):
         with socket.socket() as probe:
@@ -113,14 +100,16 @@ def free_port(wanted: int, announce: Announce) -> int:
             except OSError:
                 continue
         if port != wanted:
-            announce(f"port {wanted} is taken, the Dagster UI is on {port}")
+            announce(f"port {wanted} is taken, {whose} is on {port}")
         return port
     raise UserError(f"no port from {wanted} to {wanted + 49} is free on {LOOPBACK}; stop what uses them")
 
 
 @contextmanager
-def running_parts(logs: Path, env: Mapping[str, str], ui_port: int, stop: threading.Event) -> Iterator[Sequence[Part]]:
-    """Code server, UI and daemon, each answering; all ended in reverse when the block ends.
+def running_parts(
+    logs: Path, env: Mapping[str, str], ui_port: int | None, site_port: int | None, stop: threading.Event
+) -> Iterator[Sequence[Part]]:
+    """Code server, daemon, and UI and site where they have a port, each answering; ended in reverse with the block.
 
     Their logs are not below DAGSTER_HOME, because Dagster empties its own folder `logs` where telemetry is off.
     """
@@ -129,11 +118,14 @@ def running_parts(logs: Path, env: Mapping[str, str], ui_port: int, stop: thread
         code_port = probe.getsockname()[1]
     workspace = Path(env["DAGSTER_HOME"]) / "workspace.yaml"
     workspace.write_text(f"load_from:\n  - grpc_server: {{host: {LOOPBACK}, port: {code_port}, location_name: core}}\n")
-    commands = {
+    commands: dict[str, tuple[list[str], int | None]] = {
         "code server": (["dagster", "code-server", "start", *_code_options(code_port)], code_port),
-        "Dagster UI": (["dagster_webserver", *_ui_options(workspace, ui_port)], ui_port),
         "daemon": (["dagster._daemon", "run", "-w", str(workspace)], None),
     }
+    if ui_port is not None:
+        commands["Dagster UI"] = (["dagster_webserver", *_ui_options(workspace, ui_port)], ui_port)
+    if site_port is not None:
+        commands["operations site"] = (["dci_pipeline.web", str(site_port)], site_port)
     parts: list[Part] = []
     try:
         for name, (command, part_port) in commands.items():

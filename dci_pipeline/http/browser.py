@@ -164,9 +164,11 @@ class BrowserRung:
 
 
 def _as_reply(tab: Tab, html: str) -> FetchReply:
-    """The rendered document as an answer: of the last document that was loaded, with our body."""
-    document = tab.document
-    return replace(document, body=html.encode("utf-8", "replace"), headers=_headers(document.headers))
+    """The rendered document as an answer: of the last document that was loaded, with our body.
+
+    The redirects are those of the visit's own request; a page that moved on did so by a request with its own record."""
+    document, body = tab.document, html.encode("utf-8", "replace")
+    return replace(document, body=body, headers=_headers(document.headers), chain=tab.first.chain)
 
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:

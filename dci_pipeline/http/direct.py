@@ -24,7 +24,8 @@ from dci_pipeline.errors import SettingsError
 from dci_pipeline.http.bodies import ACCEPT_ENCODING, Inflated, inflate
 from dci_pipeline.http.failures import outcome_of
 from dci_pipeline.http.guard import GuardedResolver, Resolver, check_url, make_socket_factory, resolve_by_system
-from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
+from dci_pipeline.http.header_fields import headers_of, merged
+from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal, LostRequest, Onward, Passage, Redirect
 from dci_pipeline.http.redirects import REDIRECTS, Trail, may_carry_headers, redirect_target
 from dci_pipeline.http.validators import conditional_headers
 from dci_pipeline.model.records import Hop
@@ -142,6 +143,7 @@ class _Exchange:
     is_truncated: bool = False
     outcome: Outcome | None = None
     error: str | None = None
+    spent_ms: int = 0
     is_on_kept: bool = False
     """The request went out on a connection that was kept from an earlier one."""
     is_cut_off: bool = False
@@ -170,6 +172,8 @@ class _Fetch:
         self._timeout_s = min(request.timeout_s, settings.fetch_timeout_s)
         self._trail = Trail()
         self._chain: list[Hop] = []
+        self._lost: list[LostRequest] = []
+        self._waited_ms = 0
         self._wire = 0
         self._spent_s = 0.0
         self._conditional = False
@@ -181,14 +185,27 @@ class _Fetch:
             exchange = await self._exchange_again(await self._exchange(url))
             if exchange.outcome is not None or exchange.location is None:
                 return self._reply(exchange)
-            self._chain.append(Hop(status=exchange.status or 0, url=url))
             target = await self._next(exchange)
             if isinstance(target, _Exchange):
                 return self._reply(target)
             url = target
 
     async def _next(self, exchange: _Exchange) -> str | _Exchange:
-        """The next URL to ask, or the exchange with the outcome that ends the fetch."""
+        """The next URL to ask, or the exchange with the outcome that ends the fetch; either is on record as a hop."""
+        hop = Hop(status=exchange.status or 0, url=exchange.url)
+        self._chain.append(hop)
+        target = self._target_of(exchange)
+        if isinstance(target, _Exchange):
+            return target
+        redirect = Redirect(url=exchange.url, status=hop.status, headers=exchange.headers)
+        passage = await self._ask_leave(Onward(url=target, redirect=redirect))
+        if passage.refusal is not None:
+            return replace(exchange, url=target, outcome=passage.refusal.outcome, error=passage.refusal.error)
+        self._chain[-1] = replace(hop, target=target, robots_hash=passage.robots_hash, robots_rule=passage.robots_rule)
+        return target
+
+    def _target_of(self, exchange: _Exchange) -> str | _Exchange:
+        """Where a redirect leads, or the exchange with the outcome of one that leads nowhere."""
         target = redirect_target(exchange.url, exchange.location or "", self._allowed)
         if isinstance(target, HopRefusal):
             return replace(exchange, outcome=target.outcome, error=target.error)
@@ -197,18 +214,27 @@ class _Fetch:
             return replace(exchange, outcome=Outcome.REDIRECT_LOOP, error=error)
         if self._trail.is_circle(target):
             return replace(exchange, outcome=Outcome.REDIRECT_LOOP, error=f"redirects lead back to {target[:200]}")
-        if self._request.allow_hop is not None and (refusal := await self._request.allow_hop(target)):
-            return replace(exchange, url=target, outcome=refusal.outcome, error=refusal.error)
         return target
+
+    async def _ask_leave(self, onward: Onward) -> Passage:
+        """Whether a further request may leave, once it may."""
+        passage = Passage() if self._request.allow_hop is None else await self._request.allow_hop(onward)
+        self._waited_ms += passage.wait_ms
+        return passage
 
     async def _exchange_again(self, exchange: _Exchange) -> _Exchange:
         """A kept connection may have been closed by the server just as it was used again (RFC 9112 §9.5).
 
-        Then the request is made once more, in a slot of its own: where none may leave, the first answer stands."""
+        Then the request is made once more, in a slot of its own, and the first goes on record as lost; where none may
+        leave, the first answer stands."""
         if not (exchange.is_on_kept and exchange.is_cut_off):
             return exchange
-        if self._request.allow_hop is not None and await self._request.allow_hop(exchange.url) is not None:
+        if (await self._ask_leave(Onward(url=exchange.url))).refusal is not None:
             return exchange
+        hop = self._chain[-1] if self._chain else None
+        self._lost.append(
+            LostRequest(url=exchange.url, error=exchange.error or "", total_ms=exchange.spent_ms, hop=hop)
+        )
         return await self._exchange(exchange.url)
 
     async def _exchange(self, url: str) -> _Exchange:
@@ -227,11 +253,14 @@ class _Fetch:
             exchange.outcome, exchange.error = outcome_of(exc)
             is_broken = isinstance(exc, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
             exchange.is_cut_off = is_broken and exchange.status is None
-        self._spent_s += time.perf_counter() - started
+        spent_s = time.perf_counter() - started
+        self._spent_s += spent_s
+        exchange.spent_ms = _ms(spent_s)
         return exchange
 
     async def _ask(self, exchange: _Exchange, started: float) -> None:
-        response = await self._session.get(
+        response = await self._session.request(
+            self._request.method,
             URL(exchange.url, encoded=True),
             headers=self._headers_for(exchange.url),
             allow_redirects=False,
@@ -319,11 +348,11 @@ class _Fetch:
         request = self._request
         headers = dict(self._base)
         if may_carry_headers(request.url, url):
-            headers = _merged(headers, request.headers)
+            headers = merged(headers, request.headers)
         conditional = conditional_headers(request.etag, request.last_modified) if url == request.url else {}
         self._conditional = bool(conditional)
         cookies = self._trail.cookie_header(url)
-        return _merged(headers, conditional, {"Cookie": cookies} if cookies else {})
+        return merged(headers, conditional, {"Cookie": cookies} if cookies else {})
 
     def _out_of_time(self, exchange: _Exchange, exc: TimeoutError) -> tuple[Outcome, str]:
         """A server that says nothing is TIMEOUT; a body that still flows when the time is over is TOO_LARGE."""
@@ -350,44 +379,15 @@ class _Fetch:
             ttfb_ms=exchange.ttfb_ms,
             total_ms=_ms(self._spent_s),
             wire_bytes=self._wire,
+            wait_ms=self._waited_ms,
+            lost=tuple(self._lost),
         )
-
-
-def headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """Headers by lower-case name, repeated ones joined by commas, as UTF-8 or else Latin-1; no Set-Cookie.
-
-    Lines of X-Robots-Tag are joined by line ends: a robot's name in one of them does not speak for the next.
-    """
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in response.raw_headers:
-        name = raw_name.decode("latin-1").lower()
-        if name == "set-cookie":
-            continue
-        value = _decode(raw_value)
-        between = "\n" if name == "x-robots-tag" else ", "
-        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
-    return headers
-
-
-def _decode(value: bytes) -> str:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
 
 
 async def _inflate(body: bytes, encoding: str | None, max_bytes: int) -> Inflated:
     if len(body) < _INLINE_INFLATE:
         return inflate(body, encoding, max_bytes)
     return await asyncio.to_thread(inflate, body, encoding, max_bytes)
-
-
-def _merged(*parts: Mapping[str, str]) -> dict[str, str]:
-    """Headers of all parts, a later one replacing an earlier of the same name in any case."""
-    merged: dict[str, tuple[str, str]] = {}
-    for part in parts:
-        merged.update({name.lower(): (name, value) for name, value in part.items()})
-    return dict(merged.values())
 
 
 def _ms(seconds: float) -> int:

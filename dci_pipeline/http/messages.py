@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
 
 from dci_pipeline.model.records import Hop
 from dci_pipeline.model.states import Outcome
@@ -19,16 +21,62 @@ class HopRefusal:
     error: str
 
 
-AllowHop = Callable[[str], Awaitable[HopRefusal | None]]
-"""Asked with the target of each redirect before it is requested; may wait for the target host's rate."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """What was said to one request before it left."""
+
+    refusal: HopRefusal | None = None
+    """Why it does not leave; None where it may, now."""
+    until: datetime | None = None
+    """When to ask again, of a refusal that holds for now only."""
+    robots_hash: str | None = None
+    robots_rule: str | None = None
+    wait_ms: int = 0
+    """Waited for the host's rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirect:
+    """A redirect's answer."""
+
+    url: str
+    """Of the request that it answers."""
+    status: int
+    headers: Mapping[str, str]
+    """Lower-case names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onward:
+    """A further request of a fetch, about to leave."""
+
+    url: str
+    redirect: Redirect | None = None
+    """What leads there; None: the same URL once more, since its connection was lost."""
+
+
+AllowHop = Callable[[Onward], Awaitable[Passage]]
+"""Asked before each further request of a fetch; may wait for its host's rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostRequest:
+    """A request that a kept connection swallowed, after which it was made once more."""
+
+    url: str
+    error: str
+    total_ms: int
+    hop: Hop | None = None
+    """The redirect that led to it, with the decision on it; None: it was the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """One GET with its limits. Times in seconds; waits inside `allow_hop` do not count."""
+    """One request with its limits. Times in seconds; waits inside `allow_hop` do not count."""
 
     url: str
     """Canonical."""
+    method: Literal["GET", "HEAD"] = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     """Of the connector's YAML; not sent to another origin."""
     etag: str | None = None
@@ -77,3 +125,6 @@ class FetchReply:
     total_ms: int = 0
     wire_bytes: int = 0
     """Of bodies, over all hops, before inflating."""
+    wait_ms: int = 0
+    """Waited for the rates of further requests' hosts; no part of `total_ms`."""
+    lost: tuple[LostRequest, ...] = ()

@@ -9,7 +9,8 @@
 |                                    |                                         | Retry-After says so  |
 | 429 with a good copy               | nothing is fetched all the same         | the same             |
 
-What is fetched is given back with the answer; whoever writes the attempt saves it. Until then it is kept here.
+What is fetched is handed to `note`, whatever becomes of the visit that needed it; whoever writes the attempt saves it.
+Until then it is kept here.
 """
 
 import asyncio
@@ -20,8 +21,16 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Protocol
 
-from dci_pipeline.http.messages import MAX_ROBOTS_REDIRECTS, FetchReply, FetchRequest, HopRefusal
-from dci_pipeline.http.politeness import HostGate, TooLong
+from dci_pipeline.http.messages import (
+    MAX_ROBOTS_REDIRECTS,
+    AllowHop,
+    FetchReply,
+    FetchRequest,
+    HopRefusal,
+    Onward,
+    Passage,
+)
+from dci_pipeline.http.politeness import HostGate, Patience, Seat, TooLong
 from dci_pipeline.model.records import RobotsSnapshot
 from dci_pipeline.model.states import UNREACHABLE, Outcome
 from dci_pipeline.parsing.retry_after import retry_after
@@ -56,6 +65,9 @@ class RobotsFetch:
     reply: FetchReply
     wait_ms: int
     snapshot: RobotsSnapshot
+    started_at: datetime
+    is_cut: bool = False
+    """Whoever asked for it was ended before the answer came: it says nothing of the host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,20 +113,33 @@ class RobotsCache:
         gate: HostGate,
         agent: str,
         refusal: Callable[[str], HopRefusal | None] = lambda _url: None,
+        *,
+        note: Callable[[RobotsFetch], None] = lambda _fetch: None,
+        concurrency: int = 1,
     ) -> None:
-        """`refusal` is asked for each URL that a robots.txt redirects to: hosts that have opted out."""
+        """`refusal` is asked for each URL that a robots.txt redirects to: hosts that have opted out.
+
+        `note` hears of every request, `concurrency` is how many requests to a host may be under way."""
         self._store, self._fetcher, self._gate, self._agent = store, fetcher, gate, agent
-        self._refusal = refusal
+        self._refusal, self._note, self._concurrency = refusal, note, concurrency
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._turns: dict[str, asyncio.Lock] = {}
 
-    async def decide(self, url: str, now: datetime, gap_s: float, *, contact: str | None = None) -> RobotsAnswer:
+    async def decide(
+        self,
+        url: str,
+        now: datetime,
+        gap_s: float,
+        *,
+        contact: str | None = None,
+        patience: Patience = Patience.NONE,
+    ) -> RobotsAnswer:
         """May `url` be fetched? Asks the host for its robots.txt first where no fresh answer is known."""
         origin = origin_of(url)
         known, fetch = self._known.get(origin), None
         if known is None or known.latest.expires_at <= now:
             async with self._turns.setdefault(origin, asyncio.Lock()):
-                refreshed = await self._refresh(origin, url, now, gap_s, contact)
+                refreshed = await self._refresh(origin, url, now, gap_s, contact, patience)
             if isinstance(refreshed, TooLong):
                 return RobotsAnswer(
                     allowed=False, hash=None, rule="robots.txt could not be asked yet", too_long=refreshed
@@ -125,7 +150,7 @@ class RobotsCache:
         return self._answer(known, url, now, fetch)
 
     async def _refresh(
-        self, origin: str, url: str, now: datetime, gap_s: float, contact: str | None
+        self, origin: str, url: str, now: datetime, gap_s: float, contact: str | None, patience: Patience
     ) -> tuple[_Known, RobotsFetch | None] | TooLong:
         """What is known after the turn: by another task meanwhile, by the store, or by a request."""
         known = self._known.get(origin)
@@ -134,49 +159,82 @@ class RobotsCache:
         stored = await asyncio.to_thread(self._store.load_robots, origin)
         if stored is not None and stored.expires_at > now:
             return await self._remember(origin, stored, now), None
-        asked = await self._ask(origin, url, now, gap_s, contact, stored)
-        if isinstance(asked, TooLong):
-            return asked
+        async with self._gate.seat(self._concurrency) as seat:
+            waited = await seat.take(host_key(url), gap_s, patience)
+            if isinstance(waited, TooLong):
+                return waited
+            asked = await self._ask(origin, now, stored, self._request(url, contact, seat, gap_s, now), waited)
         return await self._remember(origin, asked.snapshot, now), asked
 
-    async def _ask(
-        self, origin: str, url: str, now: datetime, gap_s: float, contact: str | None, before: RobotsSnapshot | None
-    ) -> RobotsFetch | TooLong:
-        target = join_url(url, "/robots.txt") or url
-
-        async def allow_hop(hop: str) -> HopRefusal | None:
-            if (refused := self._refusal(hop)) is not None:
-                return refused
-            waited = await self._gate.pass_through(host_key(hop), gap_s)
-            if isinstance(waited, TooLong):
-                return HopRefusal(outcome=Outcome.SKIPPED, error="the host of a redirect must be left alone")
-            return None
-
-        waited = await self._gate.pass_through(host_key(url), gap_s)
-        if isinstance(waited, TooLong):
-            return waited
-        reply = await self._fetcher.fetch(
-            FetchRequest(
-                url=target,
-                contact=contact,
-                max_bytes=MAX_BYTES,
-                max_inflated=MAX_BYTES,
-                is_cut_allowed=True,
-                timeout_s=TIMEOUT_S,
-                max_redirects=MAX_ROBOTS_REDIRECTS,
-                allow_hop=allow_hop,
-            )
+    def _request(self, url: str, contact: str | None, seat: Seat, gap_s: float, now: datetime) -> FetchRequest:
+        return FetchRequest(
+            url=join_url(url, "/robots.txt") or url,
+            contact=contact,
+            max_bytes=MAX_BYTES,
+            max_inflated=MAX_BYTES,
+            is_cut_allowed=True,
+            timeout_s=TIMEOUT_S,
+            max_redirects=MAX_ROBOTS_REDIRECTS,
+            allow_hop=self._make_allow_hop(seat, gap_s, now),
         )
-        await self._tell_gate(reply)
-        snapshot = snapshot_of(origin, reply, now, before)
-        return RobotsFetch(url=target, reply=reply, wait_ms=waited, snapshot=snapshot)
 
-    async def _tell_gate(self, reply: FetchReply) -> None:
+    def _make_allow_hop(self, seat: Seat, gap_s: float, now: datetime) -> AllowHop:
+        """A redirect's target keeps its host's rate, and waits for it: a file that was not read closes the host."""
+
+        async def allow_hop(onward: Onward) -> Passage:
+            seat.leave()
+            if onward.redirect is not None:
+                redirect = onward.redirect
+                await self._gate.heed(redirect.url, redirect.status, redirect.headers, now)
+            if (refused := self._refusal(onward.url)) is not None:
+                return Passage(refusal=refused)
+            waited = await seat.take(host_key(onward.url), gap_s, Patience.ANY)
+            if isinstance(waited, TooLong):
+                error = "the host of a redirect must be left alone"
+                return Passage(refusal=HopRefusal(outcome=Outcome.SKIPPED, error=error))
+            return Passage(wait_ms=waited)
+
+        return allow_hop
+
+    async def _ask(
+        self,
+        origin: str,
+        now: datetime,
+        before: RobotsSnapshot | None,
+        request: FetchRequest,
+        waited: int,
+    ) -> RobotsFetch:
+        reply, is_cut = await self._fetch(request)
+        snapshot = snapshot_of(origin, reply, now, before)
+        fetch = RobotsFetch(
+            url=request.url, reply=reply, wait_ms=waited, snapshot=snapshot, started_at=now, is_cut=is_cut
+        )
+        self._note(fetch)
+        if is_cut:
+            raise asyncio.CancelledError
+        await self._tell_gate(reply, now)
+        return fetch
+
+    async def _fetch(self, request: FetchRequest) -> tuple[FetchReply, bool]:
+        """The answer, and whether it was not waited for."""
+        try:
+            return await self._fetcher.fetch(request), False
+        except asyncio.CancelledError:
+            error = "what needed it was ended before the answer came"
+            return FetchReply(
+                requested_url=request.url, final_url=request.url, outcome=Outcome.UNKNOWN, error=error
+            ), True
+
+    async def _tell_gate(self, reply: FetchReply, now: datetime) -> None:
+        """What the answer says of its host: that it lives, how slow it is, how long it wants to be left alone."""
         host = host_key(reply.final_url)
-        if reply.status is None and reply.outcome in UNREACHABLE:
-            await self._gate.failed(host, f"robots.txt: {reply.error}")
-        elif reply.status is not None:
-            await self._gate.answered(host, reply.ttfb_ms)
+        if reply.status is None:
+            if reply.outcome in UNREACHABLE:
+                await self._gate.failed(host, f"robots.txt: {reply.error}")
+            return
+        is_redirect = bool(reply.chain) and reply.chain[-1].target is None
+        await self._gate.heed(reply.chain[-1].url if is_redirect else reply.final_url, reply.status, reply.headers, now)
+        await self._gate.answered(host, reply.ttfb_ms)
 
     async def _remember(self, origin: str, latest: RobotsSnapshot, now: datetime) -> _Known:
         deciding = latest

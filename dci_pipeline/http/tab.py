@@ -66,7 +66,7 @@ class Loader(Protocol):
     async def load(self, request: PageRequest, sent: Callable[[], None]) -> FetchReply | None:
         """The answer; None where the request may not be made. Calls `sent` once it need not wait for its turn."""
 
-    def refuse(self, request: PageRequest) -> None:
+    def refuse(self, request: PageRequest, why: str) -> None:
         """Takes note of a request that is not made whatever robots.txt says."""
 
 
@@ -92,8 +92,8 @@ class Tab:
         in_scope: Callable[[str], bool],
         user_agent: str,
     ) -> None:
-        self.document = document
-        """The last answer that became the page."""
+        self.first = self.document = document
+        """The first and the last answer that became the page."""
         self.has_data = False
         """Content may have come that neither the first document nor its scripts hold."""
         self.foreign_hosts: set[str] = set()
@@ -190,7 +190,7 @@ class Tab:
         if request.is_foreign_data:
             self.foreign_hosts.add(host_of(request.url))
         if treatment is Treatment.REFUSE:
-            self._loader.refuse(request)
+            self._loader.refuse(request, f"the page would send {request.method}; only GET is sent")
         if treatment is Treatment.EMPTY:
             await route.fulfill(status=200, headers={"content-type": "text/css"}, body="")
         elif treatment is Treatment.LOAD and not self._is_too_much(request):
@@ -201,7 +201,11 @@ class Tab:
     def _is_too_much(self, request: PageRequest) -> bool:
         self._asked += 1
         self._moves += request.is_move
-        return self._asked > MAX_REQUESTS or self._moves > MAX_MOVES
+        if self._asked <= MAX_REQUESTS and self._moves <= MAX_MOVES:
+            return False
+        what = f"moves on {MAX_MOVES}" if self._asked <= MAX_REQUESTS else f"asks {MAX_REQUESTS}"
+        self._loader.refuse(request, f"the page {what} times already")
+        return True
 
     async def _give(self, route: "Route", request: PageRequest) -> None:
         async with self._at_once:

@@ -21,6 +21,8 @@ class Block:
     text: str
     """White space folded; a table row's cells are joined by ' | '."""
     is_main: bool = True
+    is_extra: bool = False
+    """Inside an ad or a consent notice: fields may be read from it, it is never compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class Extraction:
     noindex: bool = False
     nofollow: bool = False
     noarchive: bool = False
+    keep_missed: bool = False
+    """Nothing on the page matched the connector's `change.keep`; the verdict is then EXTRACTION_EMPTY."""
     problem: str | None = None
     """Why nothing could be read, in one sentence; the verdict is then PARSING (or NOT_A_FEED)."""
 
@@ -68,6 +72,32 @@ class FieldChange:
     reason: str
     unit: str | None = None
     """Of both values, as normalised; where the two differ in unit, the values carry it themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordEdit:
+    """Words of a line that were replaced; one side is empty where words came or went."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantityEdit:
+    """A number with its unit, an amount or a day that became another, as the page writes them."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineEdit:
+    """A removed line and the added one that it became."""
+
+    before: str
+    after: str
+    words: tuple[WordEdit, ...]
+    quantities: tuple[QuantityEdit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +120,8 @@ class Delta:
     """Keys of items that only the newer has, in its order; their fields are in `fields` too."""
     items_removed: tuple[str, ...] = ()
     """Keys of items that only the older has, in its order."""
+    edits: tuple[LineEdit, ...] = ()
+    """Lines of `removed` that became lines of `added`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What is known of a host, in the words that the fetching side, the stores and the rules share. Key: host:port."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -53,6 +53,13 @@ class HostFacts:
     """Title and shingles of its answer to a path that does not exist; None where that is a proper 404."""
     soft_404_due: datetime | None = None
     """When that is to be learned again; None: never learned."""
+    soft_404_rendered: Mapping[str, Any] | None = None
+    """The same as a browser shows it."""
+    soft_404_rendered_due: datetime | None = None
+    tdmrep: Sequence[Mapping[str, Any]] | None = None
+    """Rules of its tdmrep.json in order; None where it has none."""
+    tdmrep_due: datetime | None = None
+    """When that file is to be read again; None: never read."""
     confirmations: int = 0
     """304 answers so far."""
     validators_ignored_until: datetime | None = None

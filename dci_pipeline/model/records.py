@@ -81,14 +81,42 @@ class Document:
     last_fetched: datetime | None = None
     """When a body last came."""
     last_run: str | None = None
+    header_marks: str = ""
+    """What its answers' headers ask of crawlers: rules such as noindex, sorted, a blank between."""
+    body_marks: str = ""
+    """What its newest body's markup asks."""
+    blocked_by: str | None = None
+    """While it is blocked: the deciding rule, in words."""
+    canonical_url: str | None = None
+    """Another URL in scope that its newest body names as canonical."""
+    alias_of: str | None = None
+    """Document that this URL turned out to be."""
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """Rules in force."""
+        return frozenset((*self.header_marks.split(), *self.body_marks.split()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What one answer asks of crawlers: rules such as noindex, sorted, a blank between; None where it says nothing."""
+
+    header: str | None = None
+    body: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """One redirect that was followed."""
+    """One redirect that was answered, and what was decided of its target."""
 
     status: int
     url: str
+    target: str | None = None
+    """URL that was asked next, a request of its own; None where the redirect was not followed."""
+    robots_hash: str | None = None
+    """Snapshot that decided on the target."""
+    robots_rule: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +145,7 @@ class Attempt:
     robots_hash: str | None = None
     robots_rule: str | None = None
     wait_ms: int = 0
-    """Spent waiting for the host's rate."""
+    """Spent waiting for the rates of the hosts that were asked, over all redirects."""
     credits_reserved: int = 0
     credits_settled: int = 0
     cost: float = 0.0
@@ -156,6 +184,8 @@ class Capture:
     """What its verdict will show of the host: `validators`, after a 304, or the sitemap's `lastmod`."""
     not_kept: str | None = None
     """Why its bytes go once the verdict stands; None: they are kept."""
+    marks: str = ""
+    """What its headers ask of crawlers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +230,8 @@ class SlotReply:
     reason: str | None = None
     is_suspect: bool = False
     """The host failed lately: whoever hears from it says so."""
+    holders: tuple[str, ...] = ()
+    """Who holds the places of a host that has none free; when there are any, no slot was taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +262,10 @@ class Fetched:
     robots: RobotsSnapshot | None = None
     """Of an attempt of kind robots."""
     nofollow: bool = False
+    marks: Marks | None = None
+    """Of a good answer; None: nothing is known of them."""
+    canonical: str | None = None
+    """Another URL in scope that the body names as canonical."""
     wait: HostWait | None = None
     """Set where nothing else of the document's host would get a slot either."""
 

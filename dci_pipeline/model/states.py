@@ -54,6 +54,8 @@ class Verdict(StrEnum):
     """Of a PAGE_REMOVED attempt that was believed."""
     REMOVAL_PENDING = "removal_pending"
     """Of a first bare 404: not believed yet."""
+    ALIAS = "alias"
+    """Of a body whose URL turned out to be another document's: that document says what it says."""
     PARSING = "PARSING"
     NOT_A_FEED = "NOT_A_FEED"
     SCHEMA = "SCHEMA"
@@ -104,6 +106,14 @@ class AttemptKind(StrEnum):
     """Of a page in the browser: what its scripts wanted, got or were refused."""
     PROBE = "probe"
     """A look at the host itself: its answer to a path that does not exist, or whether its 304s hold."""
+    RUNG = "rung"
+    """Of a page: a rung of the ladder whose answer did not count, for another rung's did."""
+    LINK = "link"
+    """Whether an address that a published value names or rests on still answers."""
+    TDMREP = "tdmrep"
+    """A host's /.well-known/tdmrep.json: what it reserves from text and data mining."""
+    LOST = "lost"
+    """A request into a kept connection that the server had just closed; what it was for was asked once more."""
 
 
 class Via(StrEnum):
@@ -111,9 +121,13 @@ class Via(StrEnum):
 
     SITEMAP = "sitemap"
     FEED = "feed"
+    API = "api"
+    """A listing that the connector's own Python reads."""
     SEED = "seed"
     LINK = "link"
     REDIRECT = "redirect"
+    CANONICAL = "canonical"
+    """By the canonical link of a page that was fetched."""
 
 
 class ChangeKind(StrEnum):

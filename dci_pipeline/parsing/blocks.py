@@ -7,14 +7,14 @@ it was. Nothing is laid out: what only a stylesheet hides counts as visible.
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 from lxml import etree, html
 
 from dci_pipeline.model.extraction import Block, BlockKind
+from dci_pipeline.parsing.extras import is_extra
 from dci_pipeline.parsing.html import Page, fold
-from dci_pipeline.parsing.selectors import select_css
+from dci_pipeline.parsing.narrow import narrow_tree
 
 MAX_CELL_PARAGRAPHS = 6
 """Blocks in one table row above which the table is taken for page layout and its blocks stand alone."""
@@ -54,13 +54,13 @@ _LIST_TAGS = frozenset(("ul", "ol", "dl", "menu"))
 def project_text(
     page: Page, *, ignore: Sequence[str] = (), keep: Sequence[str] = (), unordered: Sequence[str] = ()
 ) -> tuple[Block, ...]:
-    """Visible blocks of `page` in reading order.
+    """Visible blocks of `page` in reading order, under the rules of parsing.narrow. Raises SelectorProblem."""
+    return project_tree(narrow_tree(page.tree, ignore=ignore, keep=keep, unordered=unordered).value)
 
-    `ignore` drops what its CSS selectors match; with `keep` only what it matches counts; the children of what
-    `unordered` matches come in the order of their text. Raises SelectorProblem.
-    """
-    tree = narrowed_tree(page.tree, ignore=ignore, keep=keep, unordered=unordered)
-    return tuple(_Walk(tree, _main_region(tree)).blocks())
+
+def project_tree(tree: html.HtmlElement, *, lines: bool = False) -> tuple[Block, ...]:
+    """Visible blocks of a tree in reading order; with `lines`, a `br` outside of tables and headings begins another."""
+    return tuple(_Walk(tree, _main_region(tree), lines=lines).blocks())
 
 
 def element_lines(element: html.HtmlElement) -> list[str]:
@@ -79,39 +79,6 @@ def projection_hash(blocks: Iterable[Block]) -> str:
     return hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()
 
 
-def narrowed_tree(
-    tree: html.HtmlElement, *, ignore: Sequence[str] = (), keep: Sequence[str] = (), unordered: Sequence[str] = ()
-) -> html.HtmlElement:
-    """A copy of `tree` with the rules applied, or `tree` itself where there are none. Raises SelectorProblem."""
-    if not (ignore or keep or unordered):
-        return tree
-    copy = deepcopy(tree)
-    for selector in ignore:
-        for element in select_css(copy, selector):
-            if element.getparent() is not None:
-                element.drop_tree()
-    for selector in unordered:
-        for element in select_css(copy, selector):
-            element[:] = sorted(element, key=lambda child: fold(_text_of(child)))
-    return _kept(copy, keep) if keep else copy
-
-
-def _text_of(element: html.HtmlElement) -> str:
-    return element.text_content() if isinstance(element.tag, str) else ""
-
-
-def _kept(tree: html.HtmlElement, keep: Sequence[str]) -> html.HtmlElement:
-    """A new page of the kept elements in document order; one inside another counts once."""
-    chosen = {element for selector in keep for element in select_css(tree, selector)}
-    body = html.Element("body")
-    for element in [e for e in tree.iter() if e in chosen and not any(a in chosen for a in e.iterancestors())]:
-        element.tail = None
-        body.append(element)
-    root = html.Element("html")
-    root.append(body)
-    return root
-
-
 @dataclass(slots=True)
 class _Row:
     """An open table row: the blocks that came in it, and the cell of each."""
@@ -124,13 +91,15 @@ class _Row:
     def closed(self) -> list[Block]:
         if self.is_layout or len(self.blocks) > MAX_CELL_PARAGRAPHS * max(1, self.cell):
             return self.blocks
+        placed = list(zip(self.blocks, self.cells, strict=True))
+        placed = [pair for pair in placed if not pair[0].is_extra] or placed  # an ad's cell is no part of its row
         texts: dict[int, list[str]] = {}
-        for block, cell in zip(self.blocks, self.cells, strict=True):
+        for block, cell in placed:
             texts.setdefault(cell, []).append(block.text)
         if not texts:
             return []
         line = CELL_SEPARATOR.join(" ".join(parts) for parts in texts.values())
-        return [replace(self.blocks[0], kind="row", text=line)]
+        return [replace(placed[0][0], kind="row", text=line)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +114,17 @@ class _Frame:
 class _Walk:
     """One pass over a tree, without recursion: a page may be nested 2,048 deep."""
 
-    def __init__(self, tree: html.HtmlElement, main: html.HtmlElement | None) -> None:
+    def __init__(self, tree: html.HtmlElement, main: html.HtmlElement | None, *, lines: bool = False) -> None:
         self._tree = tree
         self._main = main
+        self._lines = lines
         self._words: list[str] = []
         self._headings: list[tuple[int, str]] = []
         self._frames = [_Frame("paragraph")]
         self._rows: list[_Row] = []
         self._outside = 0
         self._inside_main = 0
+        self._extra: html.HtmlElement | None = None
         self._done: list[Block] = []
 
     def blocks(self) -> list[Block]:
@@ -175,13 +146,22 @@ class _Walk:
         return self._done
 
     def _open(self, element: html.HtmlElement) -> None:
+        if self._extra is None and is_extra(element):
+            self._flush()
+            self._extra = element
         if element.tag in _BLOCK_TAGS:
             self._flush()
             self._enter(element, element.tag)
         elif element.tag == "br":
-            self._words.append(" ")
+            self._break()
         if element.text:
             self._words.append(element.text)
+
+    def _break(self) -> None:
+        if self._lines and not self._rows and self._frames[-1].kind != "heading":
+            self._flush()
+        else:
+            self._words.append(" ")
 
     def _enter(self, element: html.HtmlElement, tag: str) -> None:
         level = int(tag[1]) if tag in _HEADINGS else 0
@@ -198,6 +178,9 @@ class _Walk:
             self._rows[-1].cell += 1
 
     def _close(self, element: html.HtmlElement) -> None:
+        if element is self._extra:
+            self._flush()
+            self._extra = None
         if element.tag not in _BLOCK_TAGS:
             return
         self._flush()
@@ -213,12 +196,13 @@ class _Walk:
         if not text:
             return
         frame = self._frames[-1]
-        if frame.kind == "heading":
+        is_title = frame.kind == "heading" and self._extra is None
+        if is_title:
             self._headings = [known for known in self._headings if known[0] < frame.level]
         path = tuple(title for _, title in self._headings)
         is_main = (self._main is None or self._inside_main > 0) and not self._outside
-        self._emit([Block(kind=frame.kind, path=path, text=text, is_main=is_main)])
-        if frame.kind == "heading":
+        self._emit([Block(kind=frame.kind, path=path, text=text, is_main=is_main, is_extra=self._extra is not None)])
+        if is_title:
             self._headings.append((frame.level, text))
 
     def _emit(self, blocks: list[Block]) -> None:
@@ -231,6 +215,8 @@ class _Walk:
 
 
 def _is_hidden(element: html.HtmlElement) -> bool:
+    if element.tag == "body":  # hidden until a script has run, against flicker; to readers it is the page
+        return False
     if element.tag in _DROPPED or element.get("hidden") is not None:
         return True
     if element.tag == "dialog" and element.get("open") is None:

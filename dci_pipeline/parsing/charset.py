@@ -1,6 +1,7 @@
 """Bytes of a page to text: byte order mark, then header, then the page's own declaration, then detection.
 
-The order is the one that browsers keep (WHATWG HTML §13.2.3.2), labels are those of the WHATWG Encoding Standard, and
+The order is the one that browsers keep (WHATWG HTML §13.2.3.2), but for a page of plain UTF-8 that declares something
+else; labels are those of the WHATWG Encoding Standard, and
 a byte that its encoding does not know becomes U+FFFD. Nothing here raises: a page that lies about its charset is
 still a page.
 """
@@ -21,6 +22,9 @@ Source = Literal["bom", "header", "meta", "detected", "default"]
 
 DETECTION_SAMPLE_BYTES = 16_384
 """Bytes of visible text that detection reads: fewer confuse the Cyrillic charsets, more only cost time."""
+
+SURE_SEQUENCES = 20
+"""Sequences that make bytes UTF-8 whatever the page declares: a word or two may be an accident or a quotation."""
 
 _DEFAULT = "windows-1252"
 _CANDIDATES = [
@@ -43,6 +47,7 @@ _CODECS = {"gbk": "gb18030", "iso-8859-8-i": "iso8859-8", "x-user-defined": "lat
 _MARKUP = re.compile(
     rb"<(script|style)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>|&#?\w{1,32};", re.DOTALL | re.IGNORECASE
 )
+_UTF8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _MOSTLY_ASCII = re.compile(rb"[\t\n\r -~]+")
 _HEADER_LABEL = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
 _JAPANESE_ESCAPE = re.compile(rb"\x1b\$[@B]|\x1b\([BJ]")
@@ -69,6 +74,8 @@ def decode_body(body: bytes, *, content_type: str | None) -> Decoded:
         return _decoded(body, header, "header")
     label = declared_label(body)
     declared = _known(label, body) if label else None
+    if declared is not None and declared != "utf-8" and _is_surely_utf8(body):
+        return _decoded(body, "utf-8", "detected")
     if declared is not None:
         # A declaration that was readable as ASCII cannot stand in UTF-16 text (WHATWG HTML §13.2.3.2).
         return _decoded(body, "utf-8" if declared.startswith("utf-16") else declared, "meta")
@@ -88,6 +95,11 @@ def whatwg_name(label: str) -> str | None:
         return _BY_CODEC[codec]
     again = webencodings.lookup(codec) or webencodings.lookup(_hyphenated(codec))
     return str(again.name) if again is not None else None
+
+
+def python_codec(encoding: str) -> str:
+    """Python's codec for a WHATWG name, the widest of its family."""
+    return _CODECS.get(encoding) or resolve_encoding(encoding) or "cp1252"
 
 
 def detect_encoding(body: bytes) -> tuple[str, Source]:
@@ -122,8 +134,7 @@ def _known(label: str | None, body: bytes) -> str | None:
 
 
 def _decoded(body: bytes, encoding: str, source: Source) -> Decoded:
-    codec = _CODECS.get(encoding) or resolve_encoding(encoding) or "cp1252"
-    text = to_unicode(body, codec)
+    text = to_unicode(body, python_codec(encoding))
     return Decoded(text=text.removeprefix("\ufeff"), encoding=encoding, source=source)
 
 
@@ -153,6 +164,21 @@ def _is_utf8(body: bytes) -> bool:
         text = body.decode("utf-8", "replace")
         broken = text.count("\ufffd")
         return broken * 20 < sum(1 for char in text if char > "\x7f")
+    return True
+
+
+def _is_surely_utf8(body: bytes) -> bool:
+    """True for text with so many whole UTF-8 sequences that a page which declares another charset was saved anew.
+
+    Browsers believe the page (WHATWG HTML §13.2.3.2) and show it garbled; bytes of any other charset do not form
+    sequence after sequence by chance.
+    """
+    if len(_UTF8_SEQUENCE.findall(body)) < SURE_SEQUENCES:
+        return False
+    try:
+        codecs.utf_8_decode(body, "strict", True)
+    except UnicodeDecodeError:
+        return False
     return True
 
 

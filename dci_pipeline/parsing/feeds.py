@@ -5,6 +5,7 @@ every item is gone. A body with faults that feedparser recovers from keeps its i
 read by our own rules (dates.py), since feedparser takes 2016/6/29 for the first of June.
 """
 
+import codecs
 import io
 import json
 import re
@@ -15,7 +16,7 @@ from typing import Any
 
 import feedparser  # type: ignore[import-untyped]
 
-from dci_pipeline.parsing.charset import detect_encoding
+from dci_pipeline.parsing.charset import detect_encoding, python_codec, whatwg_name
 from dci_pipeline.parsing.dates import parse_feed_date
 from dci_pipeline.parsing.references import repair_references
 from dci_pipeline.parsing.urls import join_url
@@ -23,7 +24,8 @@ from dci_pipeline.parsing.urls import join_url
 _LEAD = re.compile(rb"(?:\xef\xbb\xbf|\s|<\?xml[^>]*\?>|<!--.*?-->)*", re.DOTALL)
 _PAGE = re.compile(rb"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _ROOT = re.compile(rb"<([A-Za-z_][\w.:-]*)")
-_DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=", re.IGNORECASE)
+_DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']?([\w.:-]*)", re.IGNORECASE)
+_HEADER_CHARSET = re.compile(r"charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
 _FEED_ROOTS = frozenset({b"rss", b"rdf:rdf", b"feed", b"channel"})
 _NEVER_SEEN = datetime.max.replace(tzinfo=UTC)
 
@@ -90,7 +92,7 @@ class Feed:
     author: str | None
     language: str | None
     encoding: str | None
-    """The charset that the body was read in; its name as feedparser spells it."""
+    """The charset that the body was read in; its name as the feed or feedparser spells it."""
     updated: datetime | None
     updated_raw: str | None
     published: datetime | None
@@ -137,7 +139,8 @@ def _lead_length(body: bytes) -> int:
 
 def _parse_xml(body: bytes, start: bytes, url: str, content_type: str | None) -> Feed | NotAFeed:
     guessed = _guessed_charset(body, content_type)
-    kind = f"application/xml; charset={guessed}" if guessed else content_type or "application/xml"
+    charset = guessed or _foreign_charset(body, content_type)
+    kind = f"application/xml; charset={python_codec(charset)}" if charset else content_type or "application/xml"
     headers = {"content-location": url, "content-type": kind}
     try:
         parsed = feedparser.parse(io.BytesIO(repair_references(body)), response_headers=headers)
@@ -158,7 +161,7 @@ def _parse_xml(body: bytes, start: bytes, url: str, content_type: str | None) ->
         link=_string(channel, "link") or _alternate(channel),
         author=_string(channel, "author"),
         language=_string(channel, "language"),
-        encoding=_string(parsed, "encoding"),
+        encoding=charset or _string(parsed, "encoding"),
         updated=updated.at if updated else None,
         updated_raw=updated.raw if updated else None,
         published=published.at if published else None,
@@ -175,6 +178,18 @@ def _guessed_charset(body: bytes, content_type: str | None) -> str | None:
         body.decode()
     except UnicodeDecodeError:
         return detect_encoding(body)[0]
+    return None
+
+
+def _foreign_charset(body: bytes, content_type: str | None) -> str | None:
+    """The WHATWG name of a charset that is named as browsers know it and Python does not (windows-874, x-sjis), where
+    feedparser would take windows-1252 again; None for any other."""
+    header, declared = _HEADER_CHARSET.search(content_type or ""), _DECLARED.search(body[:200])
+    label = header[1] if header else declared[1].decode("ascii", "replace") if declared else ""
+    try:
+        codecs.lookup(label)
+    except LookupError:
+        return whatwg_name(label) if label else None
     return None
 
 

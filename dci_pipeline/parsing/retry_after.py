@@ -11,15 +11,17 @@ MAX_RETRY_AFTER = timedelta(hours=24)
 def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """The pause that an answer's headers (lower-case names) ask for, at most 24 h; seconds and dates.
 
-    None where there is none, it cannot be read, or its date has passed.
+    None where there is none, it cannot be read, or its date has passed. A date is counted from the answer's own Date,
+    for both are by the server's clock, which need not be right; from `now` where it has none.
     """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return timedelta(seconds=min(int(value[:9]), MAX_RETRY_AFTER.total_seconds()))
     until = _parse_date(value)
-    if until is None or until <= now:
+    if until is None:
         return None
-    return min(until - now, MAX_RETRY_AFTER)
+    asked = until - (_parse_date(headers.get("date", "")) or now)
+    return min(asked, MAX_RETRY_AFTER) if asked > timedelta(0) else None
 
 
 def _parse_date(value: str) -> datetime | None:

@@ -88,7 +88,7 @@ class RobotsRules:
         if asked.endswith("?"):
             text, asked = _with_stand_in(text, asked)
         name = _name_of(agent)
-        if _TOKEN.fullmatch(name) and not _RFC_TOKEN.fullmatch(name):
+        if _TOKEN.fullmatch(name) and not is_product_token(name):
             text, name = _with_alias(text, name)
         matcher = RobotsMatcher()
         allowed = matcher.is_allowed(text, name, asked)
@@ -127,7 +127,7 @@ def parse_robots(body: bytes) -> RobotsRules:
         is_html = not text
     lines = tuple(_NEWLINE.split(text))
     text = "\n".join(lines)
-    fields = [field for field in map(_split_line, lines) if field]
+    fields = [field for field in map(read_line, lines) if field]
     sitemaps = dict.fromkeys(value for key, value in fields if key == "sitemap" and value)
     return RobotsRules(text=text, lines=lines, groups=_read_groups(fields), sitemaps=tuple(sitemaps), is_html=is_html)
 
@@ -143,6 +143,11 @@ def product_token(user_agent: str) -> str:
         return match[1]
     found = _TOKEN.match(user_agent.strip())
     return found[0] if found else ""
+
+
+def is_product_token(name: str) -> bool:
+    """True for a name that sites can address by the RFC: letters, `_` and `-` alone (§2.2.1)."""
+    return _RFC_TOKEN.fullmatch(name) is not None
 
 
 def _name_of(agent: str) -> str:
@@ -162,8 +167,11 @@ def _decode(body: bytes) -> str:
     if len(body) > MAX_BYTES:
         cut = body[:MAX_BYTES]
         body = cut[: max(cut.rfind(b"\n"), cut.rfind(b"\r")) + 1]
-    for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"):
-        body = body.removeprefix(mark)
+    # Editors and gateways cut byte order marks short; Google forgives the same, else the first group would be lost.
+    for mark in (b"\xef\xbb\xbf", b"\xef\xbb", b"\xef", b"\xff\xfe", b"\xfe\xff"):
+        if body.startswith(mark):
+            body = body.removeprefix(mark)
+            break
     text = body.replace(b"\0", b"").decode("utf-8", errors="surrogateescape")
     return re.sub(r"[\udc80-\udcff]", lambda m: f"%{ord(m[0]) - 0xDC00:02X}", text)
 
@@ -171,7 +179,7 @@ def _decode(body: bytes) -> str:
 def _text_of_page(page: str) -> str:
     """Lines of a page without its tags; empty where no group has a rule."""
     text = _TAG.sub("", page)
-    keys = [field[0] for field in map(_split_line, _NEWLINE.split(text)) if field]
+    keys = [field[0] for field in map(read_line, _NEWLINE.split(text)) if field]
     agent = next((n for n, key in enumerate(keys) if key.startswith("useragent")), len(keys))
     return text if {"allow", "disallow"} & set(keys[agent:]) else ""
 
@@ -182,7 +190,7 @@ def _with_stand_in(text: str, url: str) -> tuple[str, str]:
     return (text.replace("?", unused), url.replace("?", unused)) if unused else (text, url)
 
 
-def _split_line(line: str) -> tuple[str, str] | None:
+def read_line(line: str) -> tuple[str, str] | None:
     """Key (folded to the names used here) and value of one line; a missing colon is forgiven as Google does."""
     content = line.partition("#")[0].strip()
     key, colon, value = content.partition(":")

@@ -7,12 +7,28 @@ nothing.
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from cssselect import HTMLTranslator
+from cssselect import GenericTranslator, HTMLTranslator
 from cssselect.parser import SelectorError as CssError
 from jsonpath_ng.ext.parser import parse as parse_jsonpath
 from lxml import etree, html
+
+_LITERAL = re.compile(r""""[^"]*"|'[^']*'""")
+_CALL = re.compile(r"([A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)\s*\(")
+_FUNCTIONS = frozenset(
+    (
+        "last", "position", "count", "id", "local-name", "namespace-uri", "name", "string", "concat", "starts-with",
+        "contains", "substring-before", "substring-after", "substring", "string-length", "normalize-space", "translate",
+        "boolean", "not", "true", "false", "lang", "number", "sum", "floor", "ceiling", "round",
+        "text", "node", "comment", "processing-instruction", "and", "or", "div", "mod",
+        "re:test", "re:match", "re:replace",
+    )
+)  # fmt: skip
+"""What may stand before a bracket: XPath 1.0's functions, node tests and operators, and EXSLT's regular expressions."""
+
+
+SelectorKind = Literal["css", "xpath", "json"]
 
 
 class SelectorProblem(ValueError):
@@ -21,6 +37,13 @@ class SelectorProblem(ValueError):
     def __init__(self, kind: str, selector: str, cause: str) -> None:
         self.kind, self.selector, self.cause = kind, selector, cause
         super().__init__(f"{kind} selector {selector!r} cannot be read: {cause}")
+
+
+def selector_kind(selector: str) -> SelectorKind:
+    """How a selector that does not say what it is is to be read, by its first character."""
+    if selector.startswith("$"):
+        return "json"
+    return "xpath" if selector.startswith(("/", "./", "(")) else "css"
 
 
 @lru_cache(maxsize=2048)
@@ -33,12 +56,25 @@ def compile_css(selector: str) -> etree.XPath:
 
 
 @lru_cache(maxsize=2048)
+def compile_xml_css(selector: str) -> etree.XPath:
+    """The same for XML, where `pubDate` and `pubdate` are two names. Raises SelectorProblem."""
+    try:
+        return etree.XPath(GenericTranslator().css_to_xpath(selector))
+    except (CssError, etree.XPathError) as exc:
+        raise SelectorProblem("css", selector, str(exc)) from exc
+
+
+@lru_cache(maxsize=2048)
 def compile_xpath(expression: str) -> etree.XPath:
     """An XPath 1.0 with the EXSLT regular expressions under `re:`. Raises SelectorProblem."""
     try:
-        return etree.XPath(expression, namespaces={"re": "http://exslt.org/regular-expressions"})
+        compiled = etree.XPath(expression, namespaces={"re": "http://exslt.org/regular-expressions"})
     except etree.XPathError as exc:
         raise SelectorProblem("xpath", expression, str(exc)) from exc
+    unknown = [name for name in _CALL.findall(_LITERAL.sub("''", expression)) if name not in _FUNCTIONS]
+    if unknown:  # libxml2 would find it out only on a page where it is called
+        raise SelectorProblem("xpath", expression, f"XPath 1.0 has no function {unknown[0]}")
+    return compiled
 
 
 @lru_cache(maxsize=2048)

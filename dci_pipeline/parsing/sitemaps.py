@@ -9,13 +9,14 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, BinaryIO
 
 from lxml import etree
 
+from dci_pipeline.parsing.charset import python_codec, whatwg_name
 from dci_pipeline.parsing.dates import parse_feed_date, parse_lastmod
 from dci_pipeline.parsing.inflate import BrokenStream, iter_inflated
 from dci_pipeline.parsing.references import repair_references
@@ -51,6 +52,10 @@ class SitemapUrl:
     """0 to 1; None where it is absent or no such number."""
     alternates: tuple[tuple[str, str], ...] = ()
     """Language and URL of each xhtml:link alternate."""
+    is_outside: bool = False
+    """It lies outside the folder of the sitemap's own URL, scheme, host and port counted (protocol, "Sitemap file
+    location"). Such an entry stands by whoever names the sitemap, the robots.txt of its host or the connector's YAML;
+    what is crawled is the connector's scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +116,8 @@ def _encoding(head: bytes) -> str:
     if b"\0" in head[:2]:
         return "utf-16-le" if head[1:2] == b"\0" else "utf-16-be"
     declared = _DECLARED.match(head[:200])
-    name = declared[1].decode().lower() if declared else "utf-8"
+    label = declared[1].decode() if declared else "utf-8"
+    name = python_codec(whatwg_name(label) or "utf-8")
     try:
         shown = codecs.getincrementaldecoder(name)(errors="replace").decode(b"<&")
     except (LookupError, UnicodeError):
@@ -124,13 +130,15 @@ def _encoding(head: bytes) -> str:
 
 def _iter_text(head: bytes, blocks: Iterator[bytes], base: str) -> Iterator[SitemapItem]:
     """A URL a line; other lines are counted in one issue, since some servers put words above the list."""
+    folder = _folder_of(base)
     urls = others = 0
     first_other = ""
     try:
         for line in _lines(head, blocks):
             if _ABSOLUTE.match(line):
                 urls += 1
-                yield SitemapUrl(loc=line, lastmod=None, changefreq=None, priority=None)
+                is_outside = not _is_under(line, folder)
+                yield SitemapUrl(loc=line, lastmod=None, changefreq=None, priority=None, is_outside=is_outside)
             elif line:
                 others += 1
                 first_other = first_other or line[:80]
@@ -188,6 +196,7 @@ class _Entries:
 
     def __init__(self, base: str) -> None:
         self.base = base
+        self.folder = _folder_of(base)
         self.root = ""
         self.is_page = False
         self._readers: dict[str, Reader] = {}
@@ -241,7 +250,14 @@ class _Entries:
                 self._first_refused = self._first_refused or item.loc[:80]
                 continue
             self._count += 1
-            yield item if loc == item.loc else _with_loc(item, loc)
+            yield self._placed(item, loc)
+
+    def _placed(self, item: SitemapUrl | SitemapRef, loc: str) -> SitemapUrl | SitemapRef:
+        """The item with its absolute URL, and whether that lies outside the sitemap's folder."""
+        if isinstance(item, SitemapRef):
+            return item if loc == item.loc else replace(item, loc=loc)
+        is_outside = not _is_under(loc, self.folder)
+        return replace(item, loc=loc, is_outside=is_outside) if is_outside or loc != item.loc else item
 
 
 def _free(element: etree._Element) -> None:
@@ -287,12 +303,13 @@ def _absolute(text: str, base: str) -> str | None:
     return join_url(base, found) if found.startswith("/") else None
 
 
-def _with_loc(item: SitemapUrl | SitemapRef, loc: str) -> SitemapUrl | SitemapRef:
-    if isinstance(item, SitemapRef):
-        return SitemapRef(loc=loc, lastmod=item.lastmod)
-    return SitemapUrl(
-        loc=loc, lastmod=item.lastmod, changefreq=item.changefreq, priority=item.priority, alternates=item.alternates
-    )
+def _folder_of(url: str) -> str:
+    """Scheme, host, port and folder of a sitemap's URL, up to the last slash of its path; empty where it is no URL."""
+    return join_url(url, ".") or ""
+
+
+def _is_under(loc: str, folder: str) -> bool:
+    return (join_url(None, loc) or loc).startswith(folder)
 
 
 def _fields(element: etree._Element) -> tuple[list[str], dict[str, str]]:

@@ -52,7 +52,9 @@ def canonical_url(
     if reason:
         return RejectedUrl(url=url[:MAX_LENGTH], reason=reason)
     parsed.hash = ""
-    parsed.search = _clean_query(parsed.search[1:], drop, keep_order)  # an empty one takes its `?` along
+    query = _clean_query(parsed.search[1:], drop, keep_order)
+    # The setter takes off one `?`, which may be the query's own; an empty query takes its `?` along.
+    parsed.search = f"?{query}" if query else ""
     href = parsed.href
     if len(href) > MAX_LENGTH:
         return RejectedUrl(url=url[:MAX_LENGTH], reason=f"it has {len(href)} characters, the limit is {MAX_LENGTH}")

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from dci_pipeline.connectors.implementation_checks import implementation_of
 from dci_pipeline.model.ids import document_id
 from dci_pipeline.model.records import DiscoveredUrl, Document, Fetched, ScheduleState
 from dci_pipeline.model.states import AttemptKind, Outcome, Verdict, Via
@@ -16,6 +17,8 @@ from dci_pipeline.parsing.feeds import NotAFeed, parse_feed
 from dci_pipeline.parsing.sitemaps import SitemapIssue, SitemapRef, SitemapUrl, iter_sitemap
 from dci_pipeline.parsing.urls import RejectedUrl, host_key, join_url
 from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.own_listings import OwnListings
+from dci_pipeline.runners.policies import in_group
 from dci_pipeline.runners.visit import MAX_LISTING_BYTES, Visitor, open_visitor
 from dci_pipeline.stores.archive import decompress_body
 from dci_pipeline.stores.pg import content, documents, runs
@@ -69,6 +72,10 @@ class _Discovery:
         async for item in self._feeds():
             has_listing = True
             yield item
+        code = implementation_of(self._ctx.spec)
+        if code is not None:
+            async for item in OwnListings(self._ctx, code, self._own_listing).run():
+                yield item
         for url in self._ctx.spec.start_urls(has_listing=has_listing):
             if (seed := self._found(url, Via.SEED, "seed", None)) is not None:
                 yield seed
@@ -158,6 +165,9 @@ class _Discovery:
                     if entry.url and (found := self._found(entry.url, Via.FEED, url, None)) is not None:
                         yield found
 
+    async def _own_listing(self, url: str) -> list[Fetched]:
+        return await self._listing(AttemptKind.API, url)
+
     async def _listing(self, kind: AttemptKind, url: str) -> list[Fetched]:
         """The attempts on a sitemap or feed, the listing's own last. Listings are never paid for."""
         document = self._listing_document(kind, url)
@@ -183,7 +193,7 @@ class _Discovery:
             url=address,
             host=host_key(address),
             kind=kind,
-            group=kind,
+            group=_group_of(kind),
             page_type=kind,
             priority=100,
             min_level=1,
@@ -201,7 +211,7 @@ class _Discovery:
             host=document.host,
             via=Via.SEED,
             origin="discovery",
-            group=kind,
+            group=_group_of(kind),
             page_type=kind,
             priority=100,
             kind=kind,
@@ -231,19 +241,12 @@ class _Discovery:
         group = self._ctx.spec.group_for(canonical)
         if group is None:
             return None
-        return DiscoveredUrl(
-            connector=self._ctx.connector,
-            document_id=document_id(canonical),
-            url=canonical,
-            host=host_key(canonical),
-            via=via,
-            origin=origin,
-            group=group.name,
-            page_type=group.page_type,
-            priority=group.priority,
-            min_level=group.min_level,
-            lastmod=lastmod,
-        )
+        return in_group(self._ctx.spec, group, canonical, via=via, origin=origin, lastmod=lastmod)
+
+
+def _group_of(kind: AttemptKind) -> str:
+    """A listing's group, which is none of the YAML's; `api` may well be one."""
+    return "api_listing" if kind is AttemptKind.API else kind
 
 
 def _verdict_on(listing: Document, body_hash: str, body: bytes) -> Verdict:

@@ -1,65 +1,66 @@
 """The door through which the requests of a page leave: opt-outs, the address, robots.txt, then the host's turn."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dci_pipeline.http.guard import check_url
-from dci_pipeline.http.messages import HopRefusal
-from dci_pipeline.http.politeness import HostGate, TooLong, host_gap_s
+from dci_pipeline.http.messages import HopRefusal, Onward, Passage, Redirect
+from dci_pipeline.http.politeness import HostGate, Patience, Seat, TooLong, host_gap_s
 from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache
-from dci_pipeline.model.records import Fetched
-from dci_pipeline.model.states import AttemptKind, Outcome
+from dci_pipeline.model.states import Outcome
 from dci_pipeline.parsing.opt_out import OptOut
 from dci_pipeline.parsing.urls import host_key
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.opt_out import opt_out_refusal
-from dci_pipeline.runners.traces import Traces
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """What was said to one request."""
-
-    refusal: HopRefusal | None = None
-    """Why it does not leave; None where it may, now."""
-    until: datetime | None = None
-    """When to ask again, of a refusal that holds for now only."""
-    robots_hash: str | None = None
-    robots_rule: str | None = None
-    wait_ms: int = 0
 
 
 class Door:
-    """One a run. `note` takes the attempts on robots.txt that a decision caused."""
+    """One a run."""
 
     def __init__(
-        self,
-        ctx: RunContext,
-        robots: RobotsCache,
-        gate: HostGate,
-        opt_out: OptOut,
-        contact: str | None,
-        note: Callable[[Fetched], None],
+        self, ctx: RunContext, robots: RobotsCache, gate: HostGate, opt_out: OptOut, contact: str | None
     ) -> None:
-        self._ctx, self._robots, self._gate, self._opt_out = ctx, robots, gate, opt_out
-        self._contact, self._note, self._traces = contact, note, Traces(ctx)
+        self._ctx, self._robots, self._gate, self._opt_out, self._contact = ctx, robots, gate, opt_out, contact
 
-    async def pass_through(self, url: str) -> Passage:
+    def seat(self) -> Seat:
+        """For one fetch: `async with`."""
+        return self._gate.seat(self._ctx.spec.fetch.concurrency)
+
+    async def pass_through(self, url: str, seat: Seat, patience: Patience = Patience.NONE) -> Passage:
         """Waits for the host's turn where nothing speaks against the URL; it is not asked what the YAML's scope is."""
         if (opted_out := opt_out_refusal(self._opt_out, url)) is not None:
             return Passage(refusal=opted_out)
         if (address := check_url(url, self._ctx.settings.private_networks)) is not None:
             return Passage(refusal=HopRefusal(outcome=Outcome.BLOCKED_DESTINATION, error=address))
         now = self._ctx.clock()
-        answer = await self._robots.decide(url, now, self._gap_s(None), contact=self._contact)
-        if answer.fetch is not None:
-            attempt = self._traces.attempt(url, AttemptKind.ROBOTS, None)
-            self._note(self._traces.robots_attempt(attempt, answer.fetch))
-        return _held(answer, now) or await self._turn(url, answer, now)
+        answer = await self._robots.decide(url, now, self._gap_s(None), contact=self._contact, patience=patience)
+        return _held(answer, now) or await self._turn(url, seat, answer, now, patience)
 
-    async def _turn(self, url: str, answer: RobotsAnswer, now: datetime) -> Passage:
-        slot = await self._gate.pass_through(host_key(url), self._gap_s(answer.crawl_delay))
+    async def pass_on(self, onward: Onward, seat: Seat, patience: Patience = Patience.ANY) -> Passage:
+        """The same for a further request of a fetch, after the wait that its redirect asked for.
+
+        What is under way sits its waits out: left due, it would come to the same redirect and the same wait again."""
+        seat.leave()
+        asked_s = 0.0
+        if onward.redirect is not None and "retry-after" in onward.redirect.headers:
+            asked_s = await self._heed(onward.redirect, onward.url, patience)
+            if asked_s < 0:
+                return _too_long(TooLong(wait_s=-asked_s), "its redirect asked to wait", self._ctx.clock())
+        passage = await self.pass_through(onward.url, seat, patience)
+        return replace(passage, wait_ms=passage.wait_ms + round(asked_s * 1000))
+
+    async def _heed(self, redirect: Redirect, target: str, patience: Patience) -> float:
+        """Seconds waited here for a Retry-After, less than none where it is longer than may be waited.
+
+        The host that asked waits in any case, and its own turn is waited for where the target's is."""
+        asked_s = await self._gate.heed(redirect.url, redirect.status, redirect.headers, self._ctx.clock())
+        if host_key(redirect.url) == host_key(target):
+            return 0.0
+        is_over = patience is Patience.ANY and await self._gate.sit_out(asked_s)
+        return asked_s if is_over else -asked_s
+
+    async def _turn(self, url: str, seat: Seat, answer: RobotsAnswer, now: datetime, patience: Patience) -> Passage:
+        slot = await seat.take(host_key(url), self._gap_s(answer.crawl_delay), patience)
         if isinstance(slot, TooLong):
             return _too_long(slot, slot.reason or f"the host's rate leaves no slot for {slot.wait_s:.0f} s", now)
         return Passage(robots_hash=answer.hash, robots_rule=answer.rule, wait_ms=slot)

@@ -49,11 +49,11 @@ def _rows(taken: Row, row: Row | None, make: Callable[[Row], list[Row]]) -> list
 def _crawl_log(row: Row) -> list[Row]:
     names = (
         "run_id", "document_id", "kind", "url", "host", "level", "outcome", "status", "final_url", "wire_bytes",
-        "body_bytes", "ttfb_ms", "total_ms", "robots_hash", "robots_rule", "wait_ms", "cost", "error", "started_at",
-        "finished_at",
+        "body_bytes", "ttfb_ms", "total_ms", "robots_hash", "robots_rule", "wait_ms", "credits_reserved",
+        "credits_settled", "cost", "error", "started_at", "finished_at",
     )  # fmt: skip
     chain = [f"{hop['status']} {hop['url']}" for hop in row["redirect_chain"]]
-    return [{**{name: row[name] for name in names}, "redirect_chain": chain, "credits": row["credits_settled"]}]
+    return [{**{name: row[name] for name in names}, "redirect_chain": chain}]
 
 
 def _page_change(row: Row) -> list[Row]:
@@ -82,8 +82,13 @@ def _entity_changes(row: Row) -> list[Row]:
     ]
 
 
+def _metric(row: Row) -> list[Row]:
+    return [{"name": row["metric"], "value": row["value"], "measured_at": row["measured_at"]}]
+
+
 _TARGETS: dict[str, tuple[str, Callable[[Row], list[Row]]]] = {
     "attempts": ("crawl_log", _crawl_log),
     "page_changes": ("page_changes", _page_change),
     "entity_events": ("entity_changes", _entity_changes),
+    "daily_metrics": ("metrics", _metric),
 }

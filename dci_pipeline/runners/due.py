@@ -11,8 +11,9 @@ from dci_pipeline.model.ids import stable_id
 from dci_pipeline.runners.policies import extractor_versions
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.runners.sync import sync_connector
+from dci_pipeline.scheduling.backoff import FailedWindow
 from dci_pipeline.scheduling.due import ConnectorDue
-from dci_pipeline.stores.pg import connectors, reading
+from dci_pipeline.stores.pg import connectors, content, crawlers, failed_runs, reading
 from dci_pipeline.stores.pg.bulk import Conn
 
 
@@ -26,6 +27,9 @@ def due_rows(
     with stores.registry.transaction() as conn:
         rows = connectors.listing(conn, now, list(by_id))
         outdated = {spec.id: _outdated(conn, spec) for spec in specs}
+        waiting = {row["id"]: _waiting(conn, by_id[row["id"]], row["unfinished"]) for row in rows}
+        failed = _failed(conn, list(by_id))
+        stopped = crawlers.resting(conn, list(by_id)) | {row["id"] for row in rows if row["paused_at"] is not None}
     return [
         ConnectorDue(
             connector=row["id"],
@@ -34,13 +38,30 @@ def due_rows(
             next_due=row["next_due"],
             discovery_due=_is_discovery_due(row, now),
             priority=row["priority"],
-            unfinished=tuple(sorted({*row["unfinished"], *outdated[row["id"]]})),
+            unfinished=tuple(sorted({*waiting[row["id"]], *outdated[row["id"]]})),
+            failed=failed.get(row["id"], ()),
             is_leased=row["is_leased"],
             is_queued=row["id"] in queued,
-            is_paused=not row["enabled"] or row["automation"] != "running",
+            is_paused=not row["enabled"] or row["automation"] != "running" or row["id"] in stopped,
         )
         for row in rows
     ]
+
+
+def _waiting(conn: Conn, spec: ConnectorSpec, windows: Sequence[date]) -> list[date]:
+    """Of windows with bodies that have no verdict those in which a run would find something to do.
+
+    Bodies that no group wants any more, or of a page that turned out to be another's alias, never get one."""
+    versions = extractor_versions(spec)
+    return [window for window in windows if content.unfinished(conn, spec.id, [window], versions)]
+
+
+def _failed(conn: Conn, ids: Sequence[str]) -> dict[str, tuple[FailedWindow, ...]]:
+    found: dict[str, tuple[FailedWindow, ...]] = {}
+    for row in failed_runs.failed_windows(conn, ids):
+        one = FailedWindow(window=row["window_day"], failures=row["failures"], last_at=row["last_at"])
+        found[row["connector"]] = (*found.get(row["connector"], ()), one)
+    return found
 
 
 def _is_discovery_due(row: Mapping[str, Any], now: datetime) -> bool:

@@ -5,17 +5,20 @@ enough of it, documents go to worker processes.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import groupby
 from typing import Any
 
+from dci_pipeline.connectors.implementation_loader import ImplementationPath, load_implementation
 from dci_pipeline.connectors.spec import ChangeSpec, ExtractSpec
-from dci_pipeline.errors import StoreError, StoreUnavailable
+from dci_pipeline.errors import ImplementationError, StoreError, StoreUnavailable
 from dci_pipeline.model.extraction import Extraction
+from dci_pipeline.parsing.pdf import is_pdf
 from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.counted import of_extractions
 from dci_pipeline.runners.payload import pack_blocks, payload_of
 from dci_pipeline.runners.pool import map_documents
 from dci_pipeline.stages.extract import ExtractInput, extract
@@ -24,7 +27,7 @@ from dci_pipeline.stages.noise import NoiseRules
 from dci_pipeline.stages.normalize import normalize
 from dci_pipeline.stores.archive import decompress_body
 from dci_pipeline.stores.archive_keys import blocks_key
-from dci_pipeline.stores.pg import attempts, content
+from dci_pipeline.stores.pg import attempts, content, totals
 from dci_pipeline.stores.pg.content import ToExtract
 
 log = logging.getLogger(__name__)
@@ -61,7 +64,6 @@ class Body:
     content_hash: str
     content_type: str | None
     url: str
-    x_robots_tag: tuple[str, ...]
     captured_on: date
     data: bytes
     problem: str | None = None
@@ -83,6 +85,8 @@ class DocumentJob:
     bodies: tuple[Body, ...]
     agent: str = ""
     """Our product token."""
+    code: ImplementationPath | None = None
+    """The connector's Python, which the worker loads for itself."""
 
 
 def extractions(ctx: RunContext, upstream: Iterator[ToExtract]) -> Iterator[Extracted]:
@@ -93,8 +97,9 @@ def extractions(ctx: RunContext, upstream: Iterator[ToExtract]) -> Iterator[Extr
 
 
 def _is_heavy(job: DocumentJob) -> bool:
-    """Only a large page can take as long as the kill allows; a usual one is read in milliseconds."""
-    return any(len(body.data) > HEAVY_BYTES for body in job.bodies)
+    """Only a large page can take as long as the kill allows, or a PDF, or a connector's own Python; a usual page is read
+    in milliseconds."""
+    return job.code is not None or any(len(body.data) > HEAVY_BYTES or is_pdf(body.data) for body in job.bodies)
 
 
 def _job(ctx: RunContext, items: Sequence[ToExtract]) -> DocumentJob:
@@ -113,6 +118,7 @@ def _job(ctx: RunContext, items: Sequence[ToExtract]) -> DocumentJob:
         previous_fingerprint=first.previous_fingerprint,
         bodies=tuple(bodies),
         agent=product_token(ctx.settings.user_agent),
+        code=ctx.spec.code,
     )
 
 
@@ -125,15 +131,10 @@ def _body(ctx: RunContext, item: ToExtract) -> Body:
         content_hash=capture.content_hash,
         content_type=capture.content_type,
         url=capture.final_url,
-        x_robots_tag=_x_robots_tag(capture.headers),
         captured_on=capture.captured_at.date(),
         data=data,
         problem=problem,
     )
-
-
-def _x_robots_tag(headers: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(headers.get("x-robots-tag", "").splitlines())
 
 
 def _read(ctx: RunContext, key: str) -> tuple[bytes, str | None]:
@@ -157,7 +158,6 @@ def _baseline(ctx: RunContext, item: ToExtract) -> Body:
         content_hash=item.previous_hash,
         content_type=item.previous_type,
         url=item.capture.final_url,
-        x_robots_tag=_x_robots_tag(item.previous_headers or {}),
         captured_on=item.capture.captured_at.date(),
         data=data,
         problem=problem,
@@ -166,9 +166,14 @@ def _baseline(ctx: RunContext, item: ToExtract) -> Body:
 
 def read_document(job: DocumentJob) -> list[Extracted]:
     """Pure: reads a document's bodies; a body whose fingerprint is the one before's is not read."""
+    try:
+        code = load_implementation(job.code) if job.code is not None else None
+    except ImplementationError as exc:  # its file changed since the run began
+        return failed_document(job, str(exc))
     results: list[Extracted] = []
     previous = (job.previous_hash, job.previous_fingerprint)
-    rules = noise_rules(job.change, job.block)
+    reads_anywhere = code is not None and job.page_type in code.entities
+    rules = noise_rules(job.change, job.block, reads_anywhere=reads_anywhere)
     for body in job.bodies:
         result = _read_body(job, body, previous, rules)
         results.append(result)
@@ -186,6 +191,8 @@ def _read_body(job: DocumentJob, body: Body, previous: tuple[str | None, str | N
         if previous[0] is not None and previous[1] == print_:
             return _same(job, body, previous[0], print_)
         return _new(job, body, extract(_input(job, body, print_)))
+    except ImplementationError as exc:
+        return _new(job, body, _unread(job, body, str(exc)))
     except Exception as exc:
         log.exception("reading %s failed", body.url)
         return _new(job, body, _unread(job, body, f"reading the page failed: {type(exc).__name__}: {exc}"))
@@ -201,10 +208,10 @@ def _input(job: DocumentJob, body: Body, print_: str) -> ExtractInput:
         page_type=job.page_type,
         extract=job.block,
         change=job.change,
-        x_robots_tag=body.x_robots_tag,
         agent=job.agent,
         fingerprint=print_,
         captured_on=body.captured_on,
+        implementation=load_implementation(job.code) if job.code is not None else None,
     )
 
 
@@ -272,6 +279,7 @@ def write_extracted(ctx: RunContext, chunk: Sequence[Extracted]) -> None:
         attempts.lose_objects(conn, {e.extracted_hash for e in chunk if e.is_lost})
         pointers = [(e.attempt_id, e.extracted_hash, e.fingerprint) for e in chunk if e.attempt_id is not None]
         content.point_captures(conn, pointers)
+        totals.add(conn, ctx.connector, of_extractions(list(rows.values())))
 
 
 def _row(ctx: RunContext, item: Extracted, extraction: Extraction) -> dict[str, Any]:

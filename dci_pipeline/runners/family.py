@@ -13,10 +13,11 @@ from typing import Any
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.model.states import AttemptKind, Outcome, RunStatus, Stage
-from dci_pipeline.runners import discover, extract, fetch, judge, resolve, write_fetched
+from dci_pipeline.runners import discover, extract, fetch, judge, resolve, write_fetched, write_judged
 from dci_pipeline.runners.context import RunContext, RunOptions, Transport
 from dci_pipeline.runners.drain import drain
 from dci_pipeline.runners.lease import LeaseKeeper
+from dci_pipeline.runners.opt_out import reopen_opted_in
 from dci_pipeline.runners.policies import extractor_versions
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.runners.summary import StageSummary, summarise
@@ -44,6 +45,7 @@ def open_run(
 
     A live run holds the connector's lease from here to `finish_run`. Raises LeaseHeld when another run has it."""
     sync_connector(stores, spec)
+    reopen_opted_in(stores, settings, [spec.id])
     with stores.registry.transaction() as conn:
         row = runs.open_run(conn, run_id=run_id, connector=spec.id, task=options.task, windows=windows)
         for day in windows:
@@ -93,7 +95,7 @@ _WRITERS: dict[Stage, Callable[[RunContext, Sequence[Any]], None]] = {
     Stage.RAW_ARCHIVE: write_fetched.write_fetched,
     Stage.EXTRACTIONS: extract.write_extracted,
     Stage.ENTITIES: resolve.write_resolved,
-    Stage.PAGE_CHANGES: judge.write_judged,
+    Stage.PAGE_CHANGES: write_judged.write_judged,
 }
 
 

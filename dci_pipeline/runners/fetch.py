@@ -53,6 +53,8 @@ async def raw_archive(ctx: RunContext) -> AsyncIterator[Fetched | Complete | Flu
     if not ctx.live:
         return
     async with open_visitor(ctx) as visitor:
+        for read in await visitor.look_again():
+            yield read
         loop = _FetchLoop(ctx, visitor)
         try:
             async for item in loop.run():

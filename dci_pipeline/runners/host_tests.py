@@ -10,7 +10,8 @@ from datetime import datetime
 from dci_pipeline.model.ids import stable_id
 from dci_pipeline.model.records import Fetched
 from dci_pipeline.model.states import Outcome, Verdict
-from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.payload import load_blocks, pack_blocks
+from dci_pipeline.runners.stores import Stores
 from dci_pipeline.scheduling.hosts import (
     IGNORED_FOR,
     LASTMOD_LIES,
@@ -19,6 +20,9 @@ from dci_pipeline.scheduling.hosts import (
     is_false_304,
     lies_after,
 )
+from dci_pipeline.stages.terms import digested
+from dci_pipeline.stores.archive import ArchiveStore
+from dci_pipeline.stores.archive_keys import digests_key
 from dci_pipeline.stores.pg import host_tests, hosts, runs
 from dci_pipeline.stores.pg.bulk import Conn
 
@@ -88,13 +92,25 @@ def _alert(conn: Conn, kind: str, host: str, message: str) -> None:
     )
 
 
-def purge_dropped(ctx: RunContext) -> None:
-    """Deletes the bytes of dropped bodies, those included that an earlier run left behind."""
+def purge_dropped(stores: Stores) -> None:
+    """Deletes the bytes of dropped bodies and the texts read from them, those included that an earlier run left."""
     taken = PURGE_AT_ONCE
     while taken == PURGE_AT_ONCE:
-        with ctx.stores.registry.transaction() as conn:
+        with stores.registry.transaction() as conn:
             rows = host_tests.take_dropped(conn, PURGE_AT_ONCE)
+            for text in host_tests.texts_of(conn, [row["hash"] for row in rows]):
+                host_tests.forget_text(conn, text, _digest(stores.archive, text["blocks_key"]))
             for row in rows:
-                ctx.stores.archive.delete(row["key"])
+                stores.archive.delete(row["key"])
             host_tests.mark_purged(conn, [row["hash"] for row in rows])
         taken = len(rows)
+
+
+def _digest(archive: ArchiveStore, key: str | None) -> str | None:
+    """Replaces the text blocks of a body by their digests, by which a later version is still told apart."""
+    if key is None or digests_key(key) == key:
+        return key
+    blocks = load_blocks(archive, key)
+    archive.put(digests_key(key), pack_blocks(digested(blocks)))
+    archive.delete(key)
+    return digests_key(key)

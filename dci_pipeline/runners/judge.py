@@ -4,27 +4,25 @@ Documents come one by one, their captures in order; what an earlier capture of t
 of the next, whether or not it is committed yet.
 """
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from dci_pipeline.errors import ObjectMissing
 from dci_pipeline.model.extraction import Delta, Extraction, PageChange
 from dci_pipeline.model.ids import stable_id
-from dci_pipeline.model.records import Document
 from dci_pipeline.model.states import ChangeKind, Confirmation, Verdict
 from dci_pipeline.runners.context import RunContext
-from dci_pipeline.runners.host_tests import learn_from_verdicts, purge_dropped
+from dci_pipeline.runners.noise_memory import NoiseMemory
 from dci_pipeline.runners.payload import extraction_of, load_blocks
-from dci_pipeline.runners.policies import change_rules, policy_of
-from dci_pipeline.scheduling.intervals import settle
+from dci_pipeline.runners.policies import change_rules
 from dci_pipeline.stages.appearance import appeared, disappeared, withheld
+from dci_pipeline.stages.learned_noise import NO_MASKS, Masks, Region
 from dci_pipeline.stages.removal import removal_verdict
-from dci_pipeline.stages.verdict import FLIP_WINDOW, Judgement, VersionView, judge
-from dci_pipeline.stores.pg import attempts, content, documents, entities, host_tests, outbox, runs
-from dci_pipeline.stores.pg.bulk import Conn
+from dci_pipeline.stages.terms import digested, is_digested, untold
+from dci_pipeline.stages.verdict import Judgement, VersionView, judge
+from dci_pipeline.stores.pg import noise_regions, runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +50,8 @@ class Judged:
     """New version; None where the page is as it was."""
     change: PageChange | None
     change_kind: ChangeKind | None
+    regions: tuple[Region, ...] = ()
+    """The document's regions that move, as this body left them; none where it taught nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,8 @@ class _Before:
     blocks_key: str | None
     body_hash: str | None
     """Of the newest trusted body itself; the extraction may be an earlier one's that says the same."""
+    at: datetime | None = None
+    """When it was captured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,8 @@ class _Judge:
         self._before = _Before(version_id=None, version_kind=None, extraction=None, blocks_key=None, body_hash=None)
         with ctx.stores.registry.transaction() as conn:
             self._state = runs.state_of(conn, ctx.connector)
+            self._memory = NoiseMemory(noise_regions.load(conn, ctx.connector))
+        self._texts: tuple[Extraction, Extraction] | None = None
 
     def next(self, row: Mapping[str, Any]) -> Judged:
         if row["document_id"] != self._document:
@@ -120,7 +124,8 @@ class _Judge:
         return self._judged(row, judgement, version)
 
     def _body(self, row: Mapping[str, Any]) -> Judged:
-        current = extraction_of(dict(row), row["document_id"], row["extracted_hash"], row["version"])
+        read = extraction_of(dict(row), row["document_id"], row["extracted_hash"], row["version"])
+        current = _withheld_by(read, row["marks"], row["header_marks"])
         previous = self._previous()
         judgement = self._compare(row, previous, current)
         if judgement.verdict is Verdict.CHANGED and previous is None:
@@ -129,18 +134,21 @@ class _Judge:
         version = None
         if judgement.verdict is Verdict.CHANGED:
             version = _version(row, "content", row["extracted_hash"])
-        judged = self._judged(row, judgement, version)
+        regions = self._learned(row) if judgement.verdict.is_trusted and previous is not None else ()
+        judged = replace(self._judged(row, judgement, version), regions=regions)
         if judgement.verdict.is_trusted:
             self._before = replace(
                 self._before,
                 extraction=replace(current, blocks=()),
                 blocks_key=row["blocks_key"],
                 body_hash=row["content_hash"],
+                at=row["at"],
             )
         return judged
 
     def _compare(self, row: Mapping[str, Any], previous: VersionView | None, current: Extraction) -> Judgement:
         """The verdict; blocks are read from the archive only where the texts differ."""
+        self._texts, masks = None, NO_MASKS
         if previous is not None and _needs_blocks(previous.extraction, current):
             archive = self._ctx.stores.archive
             try:
@@ -148,12 +156,28 @@ class _Judge:
                 old = replace(previous.extraction, blocks=load_blocks(archive, self._before.blocks_key))
             except ObjectMissing as exc:
                 return self._unreadable(row, exc)
-            previous = replace(previous, extraction=old)
-        judgement = judge(previous, current, self._rules)
+            previous, current = _alike(replace(previous, extraction=old), current)
+            self._texts = (previous.extraction, current)
+            masks = self._masks(row)
+        judgement = judge(previous, current, self._rules, masks=masks)
+        if judgement.delta is not None and is_digested(current.blocks):
+            judgement = replace(judgement, delta=untold(judgement.delta))
         is_other_body = previous is not None and row["content_hash"] != self._before.body_hash
         if judgement.verdict is Verdict.UNCHANGED and is_other_body:
             return replace(judgement, verdict=Verdict.NOISE)
         return judgement
+
+    def _masks(self, row: Mapping[str, Any]) -> Masks:
+        return self._memory.masks(row["document_id"], row["page_type"], row["at"])
+
+    def _learned(self, row: Mapping[str, Any]) -> tuple[Region, ...]:
+        """What the first verdict on a body teaches of the page's noise."""
+        texts = self._texts
+        if row["verdict"] is not None or (texts is not None and is_digested(texts[1].blocks)):
+            return ()
+        gap = row["at"] - self._before.at if self._before.at is not None else timedelta.max
+        blocks = (texts[0].blocks, texts[1].blocks) if texts is not None else None
+        return self._memory.learn(row["document_id"], row["page_type"], blocks, at=row["at"], gap=gap)
 
     def _unreadable(self, row: Mapping[str, Any], exc: ObjectMissing) -> Judgement:
         """Texts that cannot be compared are no change; the run's log says which object is gone."""
@@ -220,18 +244,34 @@ def _published(judgement: Judgement, *sides: Extraction | None) -> Judgement:
     return replace(judgement, delta=withheld(judgement.delta))
 
 
+def _withheld_by(extraction: Extraction, *marks: str) -> Extraction:
+    """The extraction as its answer's headers, and the page's of today, let it be published."""
+    return replace(extraction, noindex=extraction.noindex or any("noindex" in mark for mark in marks))
+
+
+def _alike(previous: VersionView, current: Extraction) -> tuple[VersionView, Extraction]:
+    """Both sides by their digests where the text of one may not be kept: they are compared all the same."""
+    old = previous.extraction
+    if not (is_digested(old.blocks) or is_digested(current.blocks)):
+        return previous, current
+    old, current = (replace(side, blocks=digested(side.blocks)) for side in (old, current))
+    return replace(previous, extraction=old), current
+
+
 def _before_of(row: Mapping[str, Any]) -> _Before:
     extraction = None
     if row["p_hash"] is not None:
         facts = {name[2:]: row[name] for name in row if name.startswith("p_")}
         facts["e_fingerprint"] = facts["fingerprint"]
-        extraction = extraction_of(facts, row["document_id"], row["p_hash"], row["version"])
+        read = extraction_of(facts, row["document_id"], row["p_hash"], row["version"])
+        extraction = _withheld_by(read, row["p_marks"], row["header_marks"])
     return _Before(
         version_id=row["v_id"],
         version_kind=row["v_kind"],
         extraction=extraction,
         blocks_key=row["p_blocks_key"],
         body_hash=row["p_body_hash"],
+        at=row["p_at"],
     )
 
 
@@ -243,105 +283,3 @@ def _version(row: Mapping[str, Any], kind: str, content_hash: str | None) -> Ver
 def _needs_blocks(old: Extraction, new: Extraction) -> bool:
     """Only texts that differ are aligned; equal hashes decide without reading a block."""
     return new.problem is None and old.text_hash != new.text_hash
-
-
-def write_judged(ctx: RunContext, chunk: Sequence[Judged | Recomputed]) -> None:
-    """Verdicts, versions, changes, schedules and removals of a chunk, in one transaction."""
-    for item in chunk:
-        if isinstance(item, Recomputed):
-            replace_changes(ctx, item.judged)
-    _write_first(ctx, [item for item in chunk if isinstance(item, Judged)])
-
-
-def _write_first(ctx: RunContext, chunk: Sequence[Judged]) -> None:
-    if _write_verdicts(ctx, chunk):
-        purge_dropped(ctx)
-
-
-def _write_verdicts(ctx: RunContext, chunk: Sequence[Judged]) -> bool:
-    """Gives whether bodies were dropped, whose bytes are to go now."""
-    with ctx.stores.registry.transaction() as conn:
-        first = content.set_verdicts(conn, {j.attempt_id: j.verdict for j in chunk})
-        content.insert_versions(conn, [_version_row(ctx, j, j.version) for j in chunk if j.version is not None])
-        changes = [j.change for j in chunk if j.change is not None]
-        content.insert_changes(conn, changes, ctx.run_id)
-        moved = content.settle_changes(
-            conn, ctx.connector, [j.document_id for j in chunk if j.version is not None], FLIP_WINDOW
-        )
-        outbox.enqueue(conn, "page_changes", ctx.connector, [*moved, *((c.id, c.window) for c in changes)])
-        _remove(ctx, conn, [j for j in chunk if j.verdict is Verdict.REMOVED])
-        learn_from_verdicts(conn, {j.attempt_id: j.verdict for j in chunk if j.attempt_id in first}, ctx.clock())
-        _settle(ctx, conn, [j for j in chunk if j.attempt_id in first])
-        return host_tests.drop_bodies(conn, [j.attempt_id for j in chunk]) > 0
-
-
-def replace_changes(ctx: RunContext, judged: Sequence[Judged]) -> None:
-    """A past window recomputed: its changes are replaced in one transaction; no schedule and no baseline moves."""
-    changes = [j.change for j in judged if j.change is not None]
-    with ctx.stores.registry.transaction() as conn:
-        content.insert_versions(conn, [_version_row(ctx, j, j.version) for j in judged if j.version is not None])
-        gone = content.delete_changes(conn, ctx.connector, ctx.windows, [c.id for c in changes])
-        content.insert_changes(conn, changes, ctx.run_id)
-        outbox.enqueue(conn, "page_changes", ctx.connector, [*gone, *((c.id, c.window) for c in changes)])
-
-
-def _version_row(ctx: RunContext, judged: Judged, version: Version) -> dict[str, Any]:
-    return {
-        "id": version.id,
-        "connector": ctx.connector,
-        "document_id": judged.document_id,
-        "first_capture": judged.attempt_id,
-        "kind": version.kind,
-        "captured_at": judged.at,
-        "window_day": judged.window,
-        "content_hash": version.content_hash,
-        "last_confirmed_at": judged.at,
-    }
-
-
-def _remove(ctx: RunContext, conn: Conn, removed: Sequence[Judged]) -> None:
-    events = []
-    for item in removed:
-        for entity in entities.remove_entities(conn, ctx.connector, item.document_id, item.at):
-            events.append(
-                {
-                    "entity_id": entity["id"],
-                    "connector": ctx.connector,
-                    "window_day": item.window,
-                    "run_id": ctx.run_id,
-                    "event": "removed",
-                    "cause": "page",
-                    "capture_id": item.attempt_id,
-                    "at": item.at,
-                    "delta": {},
-                }
-            )
-    outbox.enqueue(conn, "entity_events", ctx.connector, entities.insert_events(conn, events))
-    documents.forget_baselines(conn, ctx.connector, [(item.document_id, item.at) for item in removed])
-
-
-def _settle(ctx: RunContext, conn: Conn, judged: Sequence[Judged]) -> None:
-    """Folds first verdicts of bodies into schedule and baseline, unless a newer body has done so already."""
-    bodies = [j for j in judged if j.content_hash is not None]
-    locked = documents.lock(conn, ctx.connector, {j.document_id for j in bodies})
-    held: list[str] = []
-    for item in bodies:
-        row = locked.get(item.document_id)
-        if row is None or (row.last_fetched is not None and item.at < row.last_fetched):
-            continue
-        locked[row.id] = _settled(ctx, row, item)
-        if item.verdict.is_trusted and item.verdict is not Verdict.CHANGED:
-            held.append(row.id)
-    documents.move_on(conn, ctx.connector, list(locked.values()))
-    attempts.confirm_versions(conn, ctx.connector, {j.document_id: j.at for j in bodies if j.document_id in held})
-    outbox.enqueue(conn, "page_changes", ctx.connector, content.confirm_changes(conn, ctx.connector, held, "confirmed"))
-
-
-def _settled(ctx: RunContext, row: Document, item: Judged) -> Document:
-    rnd = random.Random(item.attempt_id).random()  # noqa: S311
-    policy = policy_of(ctx.spec, row.group)
-    planned = settle(row.schedule, item.verdict, item.change_kind, policy, item.at, rnd)
-    moved = replace(row, schedule=planned.schedule, next_check=planned.next_check)
-    if not item.verdict.is_trusted:
-        return moved
-    return replace(moved, etag=item.etag, last_modified=item.last_modified, baseline_hash=item.content_hash)

@@ -69,12 +69,20 @@ class Ladder:
             return Climbed(reply=reply)
         return await self._render(standing, sent, reply)
 
+    async def show(self, reply: FetchReply) -> FetchReply:
+        """A page as the browser shows it, whatever it is made of; with an outcome where it could not."""
+        standing = Standing(min_level=BROWSER, learned_level=BROWSER, checks=0, max_level=BROWSER)
+        sent = read_shell(reply.body, reply.headers.get("content-type"), url=reply.final_url, agent=self._agent)
+        return (await self._render(standing, sent, reply)).reply
+
     async def _render(self, standing: Standing, sent: Readable, reply: FetchReply) -> Climbed:
-        loader = PageLoader(self._ways, self._scripts)
+        loader = PageLoader(self._ways, self._scripts, reply.final_url)
         try:
             rendered = await self._browser.render(self._visit(reply, loader))
         except BrowserUnavailable as exc:
             return _without_browser(standing, reply, str(exc))
+        finally:
+            loader.finish()
         if loader.held is not None and loader.held.refusal is not None:
             error = f"not rendered: {loader.held.refusal.error}"
             held = Classified(outcome=Outcome.SKIPPED, error=error)

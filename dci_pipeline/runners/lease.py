@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from dci_pipeline.errors import LeaseHeld, StoreError
-from dci_pipeline.stores.pg import runs
+from dci_pipeline.stores.pg import failed_runs, runs
 from dci_pipeline.stores.registry import Registry
 
 RENEW_EVERY_S = 10.0
@@ -65,7 +65,8 @@ class LeaseKeeper:
 
     def _try(self, dead: list[str]) -> int:
         with self._registry.transaction() as conn:
-            return runs.acquire_lease(
+            before = runs.lease_of(conn, self._connector)
+            token = runs.acquire_lease(
                 conn,
                 connector=self._connector,
                 run_id=self._run_id,
@@ -73,6 +74,10 @@ class LeaseKeeper:
                 process=process_name(),
                 dead=dead,
             )
+            if before is not None and before["run_id"] != self._run_id:
+                why = f"its lease on connector {self._connector} went to run {self._run_id}"
+                failed_runs.abort_gone(conn, run_id=before["run_id"], connector=self._connector, why=why)
+            return token
 
     def _dead_holder(self) -> list[str]:
         with self._registry.transaction() as conn:

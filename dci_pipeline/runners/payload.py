@@ -4,14 +4,17 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from dci_pipeline.errors import ObjectMissing
 from dci_pipeline.model.extraction import Block, Extraction
 from dci_pipeline.model.records import FieldValue
 from dci_pipeline.stores.archive import ArchiveStore, compress_body, decompress_body
+from dci_pipeline.stores.archive_keys import digests_key
 
 MAX_BLOCKS_BYTES = 64 * 1024 * 1024
 """Over the largest body that is read; a frame that claims more is damaged."""
 
-_KEPT = ("charset", "lang", "main_text", "metadata", "entity_type", "noindex", "nofollow", "noarchive")
+_FLAGS = ("noindex", "nofollow", "noarchive", "keep_missed")
+_KEPT = ("charset", "lang", "main_text", "metadata", "entity_type", *_FLAGS)
 
 
 def payload_of(extraction: Extraction, counts: dict[str, int]) -> dict[str, Any]:
@@ -28,10 +31,16 @@ def pack_blocks(blocks: tuple[Block, ...]) -> bytes:
 
 
 def load_blocks(archive: ArchiveStore, key: str | None) -> tuple[Block, ...]:
-    """Blocks from the archive; none where the extraction had none."""
+    """Blocks from the archive; none where the extraction had none, their digests where their text may not be kept."""
     if key is None:
         return ()
-    rows = json.loads(decompress_body(archive.get(key), MAX_BLOCKS_BYTES))
+    try:
+        packed = archive.get(key)
+    except ObjectMissing:
+        if (digests := digests_key(key)) == key or not archive.exists(digests):
+            raise
+        packed = archive.get(digests)  # dropped since the key was read
+    rows = json.loads(decompress_body(packed, MAX_BLOCKS_BYTES))
     return tuple(Block(kind=r[0], path=tuple(r[1]), text=r[2], is_main=r[3]) for r in rows)
 
 

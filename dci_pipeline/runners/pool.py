@@ -46,7 +46,7 @@ def map_documents(
 
 
 def _map_in_workers(read: Callable[[J], R], failed: Callable[[J, str], R], jobs: Iterator[J]) -> Iterator[R]:
-    pool = _start()
+    pool = _start(read)
     in_flight: deque[tuple[J, Future[R]]] = deque()
     try:
         while True:
@@ -60,7 +60,7 @@ def _map_in_workers(read: Callable[[J], R], failed: Callable[[J, str], R], jobs:
             except (FutureTimeout, BrokenProcessPool) as exc:
                 _kill(pool)
                 result = failed(job, _reason(exc)) if isinstance(exc, FutureTimeout) else _alone(read, failed, job)
-                pool = _start()
+                pool = _start(read)
                 in_flight = deque((waiting, pool.submit(read, waiting)) for waiting, _ in in_flight)
             yield result
     finally:
@@ -69,7 +69,7 @@ def _map_in_workers(read: Callable[[J], R], failed: Callable[[J, str], R], jobs:
 
 def _alone(read: Callable[[J], R], failed: Callable[[J, str], R], job: J) -> R:
     """A dead worker breaks every job of its pool: only one that dies by itself is to blame."""
-    pool = _start()
+    pool = _start(read)
     try:
         return pool.submit(read, job).result(TIMEOUT_S)
     except (FutureTimeout, BrokenProcessPool) as exc:
@@ -84,15 +84,15 @@ def _reason(exc: BaseException) -> str:
     return "the process that read the page died"
 
 
-def _start() -> ProcessPoolExecutor:
-    """A pool whose workers have begun: their start is no page's time."""
+def _start(read: Callable[[J], R]) -> ProcessPoolExecutor:
+    """A pool whose workers have begun and imported what `read` needs: their start is no page's time."""
     pool = ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn"), initializer=_die_with_parent)
-    wait([pool.submit(_begin) for _ in range(WORKERS)])
+    wait([pool.submit(_begin, read) for _ in range(WORKERS)])
     return pool
 
 
-def _begin() -> None:
-    """Asked of a worker once, so that its start can be waited for."""
+def _begin(_read: Callable[[J], R]) -> None:
+    """Asked of a worker once, so that its start can be waited for; receiving the function imports its module."""
 
 
 def _die_with_parent() -> None:

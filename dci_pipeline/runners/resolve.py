@@ -8,9 +8,10 @@ from typing import Any
 
 from dci_pipeline.model.records import Statement
 from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.counted import of_events
 from dci_pipeline.runners.payload import extraction_of
 from dci_pipeline.stages.normalize import normalize
-from dci_pipeline.stores.pg import entities, outbox
+from dci_pipeline.stores.pg import entities, outbox, totals
 from dci_pipeline.stores.pg.bulk import Conn
 
 
@@ -34,7 +35,8 @@ def resolve(ctx: RunContext, rows: Iterator[dict[str, Any]]) -> Iterator[Resolve
     """Statements of the captures that wait for it. A page that asks not to be indexed says nothing."""
     for row in rows:
         extraction = extraction_of(row, row["document_id"], row["extracted_hash"], row["version"])
-        is_published = not extraction.noindex and extraction.problem is None
+        is_hidden = extraction.noindex or "noindex" in row["marks"]
+        is_published = not is_hidden and extraction.problem is None
         found = normalize(extraction, connector=ctx.connector).statements if is_published else ()
         yield Resolved(
             attempt_id=row["attempt_id"],
@@ -81,7 +83,12 @@ def _write_round(ctx: RunContext, conn: Conn, batch: Sequence[Resolved]) -> None
         for key, view in sorted(views.items())
         if (event := _event(ctx, by_document[view["document_id"]], key, before.get(key), view)) is not None
     ]
+    reread = {r.document_id for r in batch if r.is_reread}
+    unsaid = [key for key, row in before.items() if key not in views and row["document_id"] in reread]
+    for gone in entities.withdraw_entities(conn, unsaid):
+        events.append(_withdrawal(ctx, by_document[gone["document_id"]], gone))
     outbox.enqueue(conn, "entity_events", ctx.connector, entities.insert_events(conn, events))
+    totals.add(conn, ctx.connector, of_events(events))
 
 
 def _event(
@@ -90,7 +97,7 @@ def _event(
     """What happened to an entity by this body; None where nothing did."""
     was = before["properties"] if before else {}
     delta = _delta(was, view["properties"])
-    is_back = before is not None and before["removed_at"] is not None and view["last_seen"] > before["removed_at"]
+    is_back = before is not None and before["removed_at"] is not None and view["last_seen"] >= before["removed_at"]
     if before is not None and not delta and not is_back:
         return None
     return {
@@ -103,6 +110,21 @@ def _event(
         "capture_id": resolved.attempt_id,
         "at": resolved.captured_at,
         "delta": delta,
+    }
+
+
+def _withdrawal(ctx: RunContext, resolved: Resolved, gone: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an entity that the extractor of before read in these bytes and this one does not."""
+    return {
+        "entity_id": gone["id"],
+        "connector": ctx.connector,
+        "window_day": resolved.window,
+        "run_id": ctx.run_id,
+        "event": "removed",
+        "cause": "extractor",
+        "capture_id": resolved.attempt_id,
+        "at": resolved.captured_at,
+        "delta": _delta(gone["properties"], {}),
     }
 
 

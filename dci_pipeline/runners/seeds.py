@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dci_pipeline.connectors.hashes import spec_hash
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.errors import UsageError
-from dci_pipeline.model.ids import document_id
 from dci_pipeline.model.records import DiscoveredUrl
 from dci_pipeline.model.states import Via
-from dci_pipeline.parsing.urls import RejectedUrl, host_key
+from dci_pipeline.parsing.urls import RejectedUrl
+from dci_pipeline.runners.policies import in_group
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.runners.sync import sync_connector
 from dci_pipeline.stores.pg import documents, read
@@ -48,15 +48,4 @@ def register_urls(stores: Stores, spec: ConnectorSpec, urls: Sequence[str], run_
 def _seed(spec: ConnectorSpec, url: str) -> DiscoveredUrl:
     group = spec.group_for(url)
     assert group is not None
-    return DiscoveredUrl(
-        connector=spec.id,
-        document_id=document_id(url),
-        url=url,
-        host=host_key(url),
-        via=Via.SEED,
-        origin=ORIGIN,
-        group=group.name,
-        page_type=group.page_type,
-        priority=group.priority,
-        min_level=group.min_level,
-    )
+    return in_group(spec, group, url, via=Via.SEED, origin=ORIGIN)

@@ -32,7 +32,7 @@ _COUNTS: dict[Stage, tuple[str, ...]] = {
     Stage.PAGE_CHANGES: ("changed", "unchanged", "markupOnly", "pageChanges"),
 }
 _KINDS: dict[Stage, tuple[str, ...]] = {
-    Stage.DISCOVERED_URLS: ("sitemap", "feed", "robots"),
+    Stage.DISCOVERED_URLS: ("sitemap", "feed", "api", "robots"),
     Stage.RAW_ARCHIVE: ("page", "robots"),
 }
 

@@ -48,14 +48,47 @@ class Traces:
     def end(self, attempt: Attempt, classified: Classified) -> Attempt:
         return replace(attempt, outcome=classified.outcome, error=classified.error, finished_at=self._ctx.clock())
 
-    def robots_attempt(self, page: Attempt, fetch: RobotsFetch) -> Fetched:
-        """The attempt on robots.txt that a decision caused."""
-        ok = fetch.snapshot.is_good
+    def robots_attempts(self, fetch: RobotsFetch) -> list[Fetched]:
+        """The attempt on robots.txt that a decision caused, after those whose connection was lost."""
+        ok = fetch.snapshot.is_good and not fetch.is_cut
         outcome = Outcome.FETCHED if ok else fetch.reply.outcome or Outcome.ROBOTS_UNREACHABLE
         base = self.attempt(fetch.url, AttemptKind.ROBOTS, None)
-        facts = replace(base, outcome=outcome, error=fetch.reply.error, wait_ms=fetch.wait_ms)
-        attempt = replace(with_reply(facts, fetch.reply), robots_hash=fetch.snapshot.hash, started_at=page.started_at)
-        return Fetched(attempt=attempt, robots=fetch.snapshot)
+        waited = fetch.wait_ms + fetch.reply.wait_ms
+        facts = replace(base, outcome=outcome, error=fetch.reply.error, wait_ms=waited, started_at=fetch.started_at)
+        attempt = with_reply(facts, fetch.reply)
+        lost = self.lost(attempt, fetch.reply)
+        if fetch.is_cut:
+            return [*lost, Fetched(attempt=attempt)]
+        return [*lost, Fetched(attempt=replace(attempt, robots_hash=fetch.snapshot.hash), robots=fetch.snapshot)]
+
+    def lost(self, attempt: Attempt, reply: FetchReply) -> list[Fetched]:
+        """Requests of an attempt that were made twice, since the connection of the first was gone: a row each."""
+        return [
+            Fetched(
+                attempt=replace(
+                    attempt,
+                    id=new_attempt_id(),
+                    kind=attempt.kind if attempt.kind is AttemptKind.ROBOTS else AttemptKind.LOST,
+                    document_id=None,
+                    url=lost.url,
+                    host=host_key(lost.url),
+                    final_url=lost.url,
+                    redirect_chain=(),
+                    outcome=Outcome.TIMEOUT,
+                    status=None,
+                    error=f"{lost.error}; it was made once more, by {attempt.id}",
+                    wire_bytes=0,
+                    body_bytes=0,
+                    ttfb_ms=None,
+                    total_ms=lost.total_ms,
+                    wait_ms=0,
+                    robots_hash=lost.hop.robots_hash if lost.hop is not None else attempt.robots_hash,
+                    robots_rule=lost.hop.robots_rule if lost.hop is not None else attempt.robots_rule,
+                    finished_at=self._ctx.clock(),
+                )
+            )
+            for lost in reply.lost
+        ]
 
     def captured(self, document: Document, attempt: Attempt, reply: FetchReply) -> Fetched:
         """A body, kept under the document that the redirects ended at; that URL is registered with it."""
@@ -148,5 +181,5 @@ def pause_of(attempt: Attempt, reply: FetchReply) -> HostPause | None:
 
 def answering_host(reply: FetchReply) -> str:
     """Host of the last answer; a redirect that was not followed is its own answer."""
-    is_refused = bool(reply.chain) and reply.status == reply.chain[-1].status
+    is_refused = bool(reply.chain) and reply.chain[-1].target is None
     return host_key(reply.chain[-1].url if is_refused else reply.final_url)

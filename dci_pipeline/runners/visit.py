@@ -6,7 +6,8 @@ The order is the order in which a request can be refused; the first refusal is t
 import asyncio
 import ipaddress
 import logging
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,30 +18,39 @@ from dci_pipeline.http.browser import BrowserRung
 from dci_pipeline.http.direct import DirectFetcher
 from dci_pipeline.http.failures import one_line
 from dci_pipeline.http.guard import check_url
-from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
-from dci_pipeline.http.politeness import HostGate, TooLong, host_gap_s
-from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache
+from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal, Onward, Passage
+from dci_pipeline.http.paid import PaidRung
+from dci_pipeline.http.politeness import HostGate, Patience, Seat, TooLong, host_gap_s
+from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache, RobotsFetch
 from dci_pipeline.model.ids import content_hash
 from dci_pipeline.model.records import Attempt, Document, Fetched, HostPause, HostWait
 from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.parsing.media import MediaKind, media_kind
 from dci_pipeline.parsing.robots import product_token
+from dci_pipeline.parsing.tdmrep import PATH as TDMREP
+from dci_pipeline.parsing.tdmrep import words as reservation_words
 from dci_pipeline.parsing.urls import host_key, host_of, is_same_site, registrable_domain
+from dci_pipeline.runners.canonical import named_by
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.door import Door, refused_by_guard
-from dci_pipeline.runners.host_lore import HostLore
+from dci_pipeline.runners.host_lore import Asks, HostLore
 from dci_pipeline.runners.ladder import Climbed, Ladder, with_rung
 from dci_pipeline.runners.opt_out import load_opt_out, opt_out_refusal
 from dci_pipeline.runners.page_loader import Ways
+from dci_pipeline.runners.paid import PaidTier, PaidWays, open_rungs
 from dci_pipeline.runners.ports import FetchPorts
 from dci_pipeline.runners.traces import Traces, answering_host, pause_of, refresh, with_reply
 from dci_pipeline.scheduling.hosts import TESTS_LASTMOD, TESTS_VALIDATORS, claims_change, is_host_failure
 from dci_pipeline.stages.fetch import Classified, classify
+from dci_pipeline.stages.rungs import BROWSER
 from dci_pipeline.stages.soft_404 import PageSignature
-from dci_pipeline.stages.terms import RESERVED, Terms, terms_of
+from dci_pipeline.stages.terms import RESERVED, Terms, joined, lifts, marks_of, terms_of
+from dci_pipeline.stores.pg import blocked
 
 log = logging.getLogger(__name__)
 
+RESERVED_FOR = timedelta(days=30)
+"""After which a page that reserved its mining is looked at again: sooner would nag, never would lose it for good."""
 MAX_LISTING_BYTES = 256 * 1024 * 1024
 """Of a sitemap or feed: the protocol's 50 MB with room for sites that put a million URLs into one file."""
 
@@ -48,7 +58,7 @@ MAX_LISTING_BYTES = 256 * 1024 * 1024
 def require_contact(ctx: RunContext) -> str | None:
     """Who a site's owner can write to. Raises SettingsError where there is nobody and the scope is not loopback."""
     contact = ctx.spec.legal.contact or ctx.settings.contact
-    if contact is None and not all(_is_loopback(host) for host in ctx.spec.hosts):
+    if contact is None and not all(is_loopback(host) for host in ctx.spec.hosts):
         raise SettingsError(
             "DCI_CONTACT",
             "",
@@ -57,7 +67,7 @@ def require_contact(ctx: RunContext) -> str | None:
     return contact
 
 
-def _is_loopback(scope: str) -> bool:
+def is_loopback(scope: str) -> bool:
     """Whether a host of the YAML, with or without a port, can only be this machine."""
     host = urlsplit(f"//{scope}").hostname or ""
     try:
@@ -71,18 +81,30 @@ async def open_visitor(ctx: RunContext) -> AsyncIterator["Visitor"]:
     """A Visitor with its connections; they are closed at the end."""
     contact = require_contact(ctx)
     ports = FetchPorts(ctx.stores.registry)
-    gate = HostGate(ports)
+    ends_at = time.monotonic() + ctx.settings.run_slice_s
+    gate = HostGate(ports, may_sit_out=lambda s: not ctx.progress.stop.is_set() and time.monotonic() + s < ends_at)
     transport = ctx.transport
+    on_the_way: list[Fetched] = []
+
+    def note_robots(fetch: RobotsFetch) -> None:
+        on_the_way.extend(Traces(ctx).robots_attempts(fetch))
+
     try:
         async with DirectFetcher(
             ctx.settings, resolver=transport.resolver, ssl_context=transport.ssl_context
         ) as fetcher:
             opt_out = load_opt_out(ctx.settings)
             robots = RobotsCache(
-                ports, fetcher, gate, product_token(ctx.settings.user_agent), lambda url: opt_out_refusal(opt_out, url)
+                ports,
+                fetcher,
+                gate,
+                product_token(ctx.settings.user_agent),
+                lambda url: opt_out_refusal(opt_out, url),
+                note=note_robots,
+                concurrency=ctx.spec.fetch.concurrency,
             )
-            async with BrowserRung(ctx.settings) as browser:
-                yield Visitor(ctx, ports, fetcher, gate, robots, contact, browser)
+            async with BrowserRung(ctx.settings) as browser, open_rungs(ctx.settings, ctx.spec) as paid:
+                yield Visitor(ctx, ports, fetcher, gate, robots, contact, browser, paid, on_the_way)
     finally:
         gate.close()
 
@@ -99,19 +121,25 @@ class Visitor:
         robots: RobotsCache,
         contact: str | None,
         browser: BrowserRung,
+        paid: Mapping[int, PaidRung],
+        on_the_way: list[Fetched],
     ) -> None:
+        """`on_the_way` takes attempts on robots.txt, on hosts and of pages' scripts, given with the next visit."""
         self._ctx, self._ports, self._contact = ctx, ports, contact
         self._fetcher, self._gate, self._robots = fetcher, gate, robots
         self._traces = Traces(ctx)
         self._agent = product_token(ctx.settings.user_agent)
         self._opt_out = load_opt_out(ctx.settings)
-        self._lore = HostLore(ports, self._ask_host)
-        self._on_the_way: list[Fetched] = []
-        """Attempts on robots.txt, on hosts and of pages' scripts; given with the next visit that ends."""
+        self._lore = HostLore(ports, Asks(path=self._ask_host, shown=self._show_host, terms=self._read_terms))
+        self._on_the_way = on_the_way
         self._later: dict[str, datetime] = {}
         """When redirects that are held up for now may be followed."""
-        self._door = Door(ctx, robots, gate, self._opt_out, contact, self._note)
+        self._door = Door(ctx, robots, gate, self._opt_out, contact)
         self._ladder = self._make_ladder(browser)
+        self._paid = PaidTier(ctx, paid, self._paid_ways())
+
+    def _paid_ways(self) -> PaidWays:
+        return PaidWays(door=self._door, judge=self._classify, finish=self._finished, answered=self._gate.answered)
 
     def _note(self, fetched: Fetched) -> None:
         self._on_the_way.append(fetched)
@@ -133,21 +161,25 @@ class Visitor:
 
         One bad document never ends a run: what nobody foresaw is its outcome. A store that fails does end it."""
         attempt = self._traces.begin(document)
+        visited = await self._foreseen(document, attempt, self._visit(document, attempt))
+        return [*self._take_on_the_way(), *visited]
+
+    def _take_on_the_way(self) -> list[Fetched]:
+        taken = list(self._on_the_way)
+        self._on_the_way.clear()
+        return taken
+
+    async def _foreseen(self, document: Document, attempt: Attempt, work: Awaitable[list[Fetched]]) -> list[Fetched]:
+        """What the work gives; where it raises, the attempt as far as it is known, with the error."""
         try:
-            visited = await self._visit(document, attempt)
-            on_the_way, self._on_the_way = self._on_the_way, []
-            return [*on_the_way, *visited]
+            return await work
         except DciError:
             raise
         except Exception as exc:
             log.exception("unforeseen error while fetching %s", document.url)
-            error = f"unforeseen error while fetching: {type(exc).__name__}: {exc}"
-            return [
-                Fetched(
-                    attempt=self._traces.end(attempt, Classified(outcome=Outcome.UNKNOWN, error=one_line(error))),
-                    document=document,
-                )
-            ]
+            error = one_line(f"unforeseen error while fetching: {type(exc).__name__}: {exc}")
+            ended = self._traces.end(attempt, Classified(outcome=Outcome.UNKNOWN, error=error))
+            return [Fetched(attempt=ended, document=document)]
 
     async def _visit(self, document: Document, attempt: Attempt) -> list[Fetched]:
         refusal = self._refused_by_terms(document.url) or self._refused_by_address(document.url)
@@ -155,10 +187,15 @@ class Visitor:
             return [Fetched(attempt=self._traces.end(attempt, refusal), document=document)]
         if document.kind is AttemptKind.PAGE and not self._ctx.spec.in_scope(document.url):
             return [self._out_of_scope(document, attempt)]
-        answer = await self._robots.decide(document.url, attempt.started_at, self._gap_s(None), contact=self._contact)
+        answer = await self._robots.decide(
+            document.url,
+            attempt.started_at,
+            self._gap_s(None),
+            contact=self._contact,
+            patience=_patience_with(document),
+        )
         attempt = replace(attempt, robots_hash=answer.hash, robots_rule=answer.rule)
-        before = [self._traces.robots_attempt(attempt, answer.fetch)] if answer.fetch is not None else []
-        return [*before, *await self._visit_allowed(document, attempt, answer)]
+        return await self._foreseen(document, attempt, self._visit_allowed(document, attempt, answer))
 
     def _out_of_scope(self, document: Document, attempt: Attempt) -> Fetched:
         """A page that an earlier YAML wanted: it is kept, and asked about again tomorrow, when the YAML may want it."""
@@ -171,9 +208,10 @@ class Visitor:
         refusal = self._refused_by_terms(url)
         if refusal is not None:
             return RobotsAnswer(allowed=False, hash=None, rule=refusal.error or ""), []
-        answer = await self._robots.decide(url, self._ctx.clock(), self._gap_s(None), contact=self._contact)
-        base = self._traces.attempt(url, AttemptKind.ROBOTS, None)
-        return answer, [self._traces.robots_attempt(base, answer.fetch)] if answer.fetch is not None else []
+        answer = await self._robots.decide(
+            url, self._ctx.clock(), self._gap_s(None), contact=self._contact, patience=Patience.RATE
+        )
+        return answer, self._take_on_the_way()
 
     def _gap_s(self, crawl_delay: timedelta | None) -> float:
         delay_s = crawl_delay.total_seconds() if crawl_delay else None
@@ -197,22 +235,43 @@ class Visitor:
             ended = self._traces.end(attempt, held[0])
             wait = None if answer.too_long is None else _host_wait(answer.too_long)
             return [Fetched(attempt=ended, document=document, pause=held[1], next_check=held[2], wait=wait)]
+        if (reserved := await self._reserved_by_host(document, document.url)) is not None:
+            return [self._not_mined(document, attempt, reserved)]
         gap_s = self._gap_s(answer.crawl_delay)
         is_believed = await self._lore.sends_validators(document.host, attempt.started_at)
-        async with self._gate.slot(document.host, gap_s, self._ctx.spec.fetch.concurrency) as slot:
+        async with self._door.seat() as seat:
+            slot = await seat.take(document.host, gap_s, _patience_with(document))
             if isinstance(slot, TooLong):
                 return [replace(self._skipped(attempt, slot), document=document)]
-            reply = await self._fetcher.fetch(self._request(document, is_conditional=is_believed))
-            classified = self._classify(attempt, reply)
-            await self._heed(attempt, reply, classified)
-            climbed = await self._climb(document, reply, classified)
-        attempt = replace(attempt, wait_ms=slot, level=climbed.level)
+            reply = await self._fetcher.fetch(self._request(document, seat, is_conditional=is_believed))
+            attempt = replace(attempt, wait_ms=slot + reply.wait_ms)
+            so_far = with_reply(attempt, reply)
+            return await self._foreseen(document, so_far, self._answered(document, attempt, reply, seat))
+
+    async def _answered(self, document: Document, attempt: Attempt, reply: FetchReply, seat: Seat) -> list[Fetched]:
+        """What an answer comes to; its host's place is free once the host's word is heeded."""
+        classified = self._classify(attempt, reply)
+        await self._heed(attempt, reply, classified)
+        seat.leave()
+        climbed = await self._climb(document, reply, classified)
+        attempt = replace(attempt, level=climbed.level)
         if climbed.reply is not reply:
             reply, classified = climbed.reply, self._classify(attempt, climbed.reply)
-        elif classified.outcome is Outcome.FETCHED and (known := await self._soft_404(document, reply)) is not None:
-            classified = self._classify(attempt, reply, known)
-        fetched = with_rung(self._finished(document, attempt, reply, classified), climbed)
+        if classified.outcome is Outcome.FETCHED:
+            known = await self._soft_404(document, reply, is_rendered=climbed.level == BROWSER)
+            classified = self._classify(attempt, reply, known) if known is not None else classified
+        fetched = with_rung(await self._kept(document, attempt, reply, classified), climbed)
+        if (bought := await self._paid.instead_of(document, fetched)) is not None:
+            return bought
         return [fetched, *await self._check(document, fetched)]
+
+    async def _kept(self, document: Document, attempt: Attempt, reply: FetchReply, classified: Classified) -> Fetched:
+        """What is kept of an answer: where a redirect led to, another host's terms may hold."""
+        if reply.chain and classified.outcome is Outcome.FETCHED:
+            reserved = await self._reserved_by_host(document, reply.final_url)
+            if reserved is not None:
+                return self._reserved(document, attempt, reply, reserved)
+        return self._finished(document, attempt, reply, classified)
 
     async def _climb(self, document: Document, reply: FetchReply, classified: Classified) -> Climbed:
         """What the direct rung gave, or the browser where the page needs it: never against a refusal or a wall."""
@@ -222,6 +281,7 @@ class Visitor:
 
     async def _heed(self, attempt: Attempt, reply: FetchReply, classified: Classified) -> None:
         """What an answer says of its host, told to all processes before the next request to it takes its slot."""
+        self._on_the_way.extend(self._traces.lost(attempt, reply))
         pause = pause_of(with_reply(self._traces.end(attempt, classified), reply), reply)
         if pause is not None:
             await asyncio.to_thread(self._ports.pause, pause, self._ctx.clock())
@@ -232,56 +292,101 @@ class Visitor:
         elif reply.status is not None:
             await self._gate.answered(answering_host(reply), reply.ttfb_ms)
 
-    async def _soft_404(self, document: Document, reply: FetchReply) -> PageSignature | None:
-        """How a page's host answers a path that does not exist, where that can matter; asked for at most once."""
+    async def _soft_404(self, document: Document, reply: FetchReply, *, is_rendered: bool) -> PageSignature | None:
+        """How a page's host answers a path that does not exist, where that can matter; asked for at most once.
+
+        A rendered page is compared with that answer rendered: what the server sends is the same for every path there.
+        """
         if document.kind is not AttemptKind.PAGE or self._is_homepage(document.url):
             return None
         if media_kind(reply.headers.get("content-type"), reply.body) is not MediaKind.HTML:
             return None
-        return await self._lore.soft_404(reply.final_url, self._ctx.clock())
+        return await self._lore.soft_404(reply.final_url, self._ctx.clock(), is_rendered=is_rendered)
 
     async def _check(self, document: Document, fetched: Fetched) -> list[Fetched]:
         """Every so often a 304 is followed by a full fetch: bytes that differ go the way of any body, to a verdict.
 
-        Bytes that are the baseline's leave an attempt on the host and nothing else."""
+        So is one that no longer carries what the page's headers asked of crawlers. Bytes that are the baseline's, under
+        the same terms, leave an attempt on the host and nothing else."""
         if fetched.attempt.outcome is not Outcome.NOT_MODIFIED or document.kind is not AttemptKind.PAGE:
             return []
-        if document.learned_level > 1 or not await self._lore.must_check(document.host):
+        if document.learned_level > 1:
             return []  # What the server sends is not what a rendered page is compared by.
+        is_doubtful = lifts(document.header_marks, fetched.marks)
+        if not (await self._lore.must_check(document.host) or is_doubtful):
+            return []
+        return await self._whole(document)
+
+    async def _whole(self, document: Document) -> list[Fetched]:
         probe, reply = await self._probe(document.url)
         if reply is None or probe.attempt.outcome is not Outcome.FETCHED:
-            return [probe]
-        if content_hash(reply.body) == document.baseline_hash:
             return [probe]
         attempt = replace(probe.attempt, kind=document.kind, document_id=document.id)
         full = self._finished(document, attempt, reply, Classified(outcome=Outcome.FETCHED))
         if full.capture is None or full.capture.document_id != document.id:
             return [full]
-        return [replace(full, capture=replace(full.capture, tests=TESTS_VALIDATORS))]
+        if content_hash(reply.body) != document.baseline_hash:
+            return [replace(full, capture=replace(full.capture, tests=TESTS_VALIDATORS))]
+        is_as_known = full.capture.marks == document.header_marks and full.canonical == document.canonical_url
+        return [probe] if is_as_known else [full]
 
     async def _ask_host(self, url: str) -> tuple[Outcome, FetchReply | None]:
         """Asks for a URL that is nobody's document; the attempt is given with the visit that needed it."""
-        probe, reply = await self._probe(url)
+        return await self._asked(url, AttemptKind.PROBE, Patience.NONE)
+
+    async def _show_host(self, url: str) -> tuple[Outcome, FetchReply | None]:
+        """The same, with the answer as the browser shows it."""
+        outcome, reply = await self._ask_host(url)
+        if outcome is not Outcome.FETCHED or reply is None:
+            return outcome, reply
+        shown = await self._ladder.show(reply)
+        return shown.outcome or Outcome.FETCHED, shown
+
+    async def _read_terms(self, url: str) -> tuple[Outcome, FetchReply | None]:
+        """Asks for a host's file of terms, and waits for its slot: pages are not mined before it is known."""
+        return await self._asked(url, AttemptKind.TDMREP, Patience.RATE)
+
+    async def _asked(self, url: str, kind: AttemptKind, patience: Patience) -> tuple[Outcome, FetchReply | None]:
+        probe, reply = await self._probe(url, kind, patience)
         self._on_the_way.append(probe)
         return probe.attempt.outcome, reply
 
-    async def _probe(self, url: str) -> tuple[Fetched, FetchReply | None]:
+    async def _reserved_by_host(self, document: Document, url: str) -> str | None:
+        """The rule by which the page's host reserves it from mining; None where it does not."""
+        if document.kind is not AttemptKind.PAGE:
+            return None
+        rule = await self._lore.reservation(url, self._ctx.clock())
+        return None if rule is None else reservation_words(rule)
+
+    async def look_again(self) -> list[Fetched]:
+        """Reads the terms of hosts whose pages are blocked by them, where they are old; pages set free become due."""
+        with self._ctx.stores.registry.transaction() as conn:
+            urls = blocked.one_blocked_url_a_host(conn, self._ctx.connector, TDMREP)
+        for url in urls:
+            if self._refused_by_terms(url) is None and self._ctx.spec.in_scope(url):
+                await self._lore.reservation(url, self._ctx.clock())
+        return self._take_on_the_way()
+
+    async def _probe(
+        self, url: str, kind: AttemptKind = AttemptKind.PROBE, patience: Patience = Patience.NONE
+    ) -> tuple[Fetched, FetchReply | None]:
         """An unconditional request by all the rules, and its answer; None where it could not leave."""
-        attempt = self._traces.attempt(url, AttemptKind.PROBE, None)
-        answer = await self._robots.decide(url, attempt.started_at, self._gap_s(None), contact=self._contact)
+        attempt = self._traces.attempt(url, kind, None)
+        answer = await self._robots.decide(
+            url, attempt.started_at, self._gap_s(None), contact=self._contact, patience=patience
+        )
         attempt = replace(attempt, robots_hash=answer.hash, robots_rule=answer.rule)
-        if answer.fetch is not None:
-            self._on_the_way.append(self._traces.robots_attempt(attempt, answer.fetch))
         held = _held_by_robots(answer, attempt)
         if held is not None:
             return Fetched(attempt=self._traces.end(attempt, held[0])), None
-        slot = await self._gate.pass_through(attempt.host, self._gap_s(answer.crawl_delay))
-        if isinstance(slot, TooLong):
-            return replace(self._skipped(attempt, slot), next_check=None, wait=None), None
-        reply = await self._fetcher.fetch(self._request_of(url, AttemptKind.PAGE))
-        classified = self._classify(attempt, reply)
-        await self._heed(attempt, reply, classified)
-        ended = self._traces.end(replace(attempt, wait_ms=slot), classified)
+        async with self._door.seat() as seat:
+            slot = await seat.take(attempt.host, self._gap_s(answer.crawl_delay), patience)
+            if isinstance(slot, TooLong):
+                return replace(self._skipped(attempt, slot), next_check=None, wait=None), None
+            reply = await self._fetcher.fetch(self._request_of(url, AttemptKind.PAGE, seat))
+            classified = self._classify(attempt, reply)
+            await self._heed(attempt, reply, classified)
+        ended = self._traces.end(replace(attempt, wait_ms=slot + reply.wait_ms), classified)
         return Fetched(attempt=with_reply(ended, reply)), reply
 
     def _skipped(self, attempt: Attempt, slot: TooLong) -> Fetched:
@@ -290,18 +395,21 @@ class Visitor:
         ended = self._traces.end(attempt, Classified(outcome=Outcome.SKIPPED, error=why))
         return Fetched(attempt=ended, next_check=until, wait=_host_wait(slot))
 
-    def _request(self, document: Document, *, is_conditional: bool) -> FetchRequest:
-        request = self._request_of(document.url, document.kind)
+    def _request(self, document: Document, seat: Seat, *, is_conditional: bool) -> FetchRequest:
+        request = self._request_of(document.url, document.kind, seat)
         if document.baseline_hash is None or not is_conditional or self._ladder.standing(document).needs_whole_answer:
             return request
+        if document.header_marks and document.learned_level > 1:
+            return request  # Only a whole answer shows that they are gone, and what is rendered is not asked for twice.
         return replace(request, etag=document.etag, last_modified=document.last_modified)
 
-    def _request_of(self, url: str, kind: AttemptKind) -> FetchRequest:
+    def _request_of(self, url: str, kind: AttemptKind, seat: Seat) -> FetchRequest:
         fetch = self._ctx.spec.fetch
-        most = fetch.max_bytes if kind is AttemptKind.PAGE else MAX_LISTING_BYTES
+        is_named_by_yaml = kind not in (AttemptKind.PAGE, AttemptKind.API)
+        most = MAX_LISTING_BYTES if is_named_by_yaml else fetch.max_bytes
 
-        async def allow_hop(target: str) -> HopRefusal | None:
-            return await self._hop_refusal(target, None if kind is AttemptKind.PAGE else url)
+        async def allow_hop(onward: Onward) -> Passage:
+            return await self._pass_on(onward, seat, url if is_named_by_yaml else None)
 
         return FetchRequest(
             url=url,
@@ -312,22 +420,25 @@ class Visitor:
             allow_hop=allow_hop,
         )
 
-    async def _hop_refusal(self, target: str, listing: str | None) -> HopRefusal | None:
+    async def _pass_on(self, onward: Onward, seat: Seat, listing: str | None) -> Passage:
         """Each hop is a request of its own: opt-outs, scope, robots and the host's rate decide on it again.
 
         A listing may stand outside the connector's hosts, as the YAML names it; its site is its scope.
         """
+        target = onward.url
         if (refused := opt_out_refusal(self._opt_out, target)) is not None:
-            return refused
+            return Passage(refusal=refused)
         is_at_home = listing is not None and is_same_site(host_of(listing), host_of(target))
         if not is_at_home and not self._ctx.spec.in_scope(target):
-            return HopRefusal(outcome=Outcome.REDIRECT, error=f"it leads out of the connector's hosts, to {target}")
-        passage = await self._door.pass_through(target)
-        if passage.refusal is None:
-            return None
+            away = f"it leads out of the connector's hosts, to {target}"
+            return Passage(refusal=HopRefusal(outcome=Outcome.REDIRECT, error=away))
+        passage = await self._door.pass_on(onward, seat)
+        if passage.refusal is None or onward.redirect is None:
+            return passage
         if passage.until is not None:
             self._later[target] = passage.until
-        return replace(passage.refusal, error=f"the redirect to {target}: {passage.refusal.error}")
+        refusal = replace(passage.refusal, error=f"the redirect to {target}: {passage.refusal.error}")
+        return replace(passage, refusal=refusal)
 
     def _is_homepage(self, url: str) -> bool:
         return url == self._ctx.spec.canonical(self._ctx.spec.homepage)
@@ -347,12 +458,15 @@ class Visitor:
         if classified.outcome.is_success:
             terms = terms_of(reply.headers, reply.body, reply.final_url, agent=self._agent)
         if terms.is_reserved:
-            classified = Classified(outcome=Outcome.POLICY, error=RESERVED)
+            return self._reserved(document, attempt, reply, RESERVED)
         ended = with_reply(self._traces.end(attempt, classified), reply)
         pause = pause_of(ended, reply)
         if classified.outcome is not Outcome.FETCHED:
             later = self._later.pop(reply.final_url, None)
-            return Fetched(attempt=refresh(document, ended, reply), document=document, pause=pause, next_check=later)
+            marks = marks_of(terms, reply.headers, has_body=False) if classified.outcome.is_success else None
+            return Fetched(
+                attempt=refresh(document, ended, reply), document=document, pause=pause, next_check=later, marks=marks
+            )
         fetched = self._traces.captured(document, ended, reply)
         assert fetched.capture is not None
         is_claim = claims_change(document.lastmod, document.last_checked, document.last_fetched)
@@ -360,8 +474,37 @@ class Visitor:
             fetched.capture,
             tests=TESTS_LASTMOD if is_claim and fetched.capture.document_id == document.id else None,
             not_kept="noarchive" if terms.noarchive else None,
+            marks=joined(*terms.header),
         )
-        return replace(fetched, capture=capture, pause=pause)
+        marks = marks_of(terms, reply.headers, has_body=True)
+        return self._with_canonical(document, replace(fetched, capture=capture, pause=pause, marks=marks), reply)
+
+    def _with_canonical(self, document: Document, fetched: Fetched, reply: FetchReply) -> Fetched:
+        """With the page that the answer names as canonical, registered unless its links are not to be followed."""
+        assert fetched.capture is not None
+        assert fetched.marks is not None
+        is_page = document.kind is AttemptKind.PAGE
+        named = named_by(self._ctx, document, fetched.capture.url, reply) if is_page else None
+        if named is None:
+            return fetched
+        is_followed = "nofollow" not in joined(fetched.marks.header or "", fetched.marks.body or "")
+        return replace(fetched, canonical=named.url, links=(*fetched.links, *((named,) if is_followed else ())))
+
+    def _not_mined(self, document: Document, attempt: Attempt, rule: str) -> Fetched:
+        """A page that is not asked for because its host reserves it."""
+        ended = self._traces.end(attempt, Classified(outcome=Outcome.POLICY, error=rule))
+        return Fetched(attempt=ended, document=document, next_check=ended.finished_at + RESERVED_FOR)
+
+    def _reserved(self, document: Document, attempt: Attempt, reply: FetchReply, rule: str) -> Fetched:
+        """A page that may not be mined: nobody is asked again before a month is over, unless the terms change."""
+        ended = with_reply(self._traces.end(attempt, Classified(outcome=Outcome.POLICY, error=rule)), reply)
+        again = ended.finished_at + RESERVED_FOR
+        return Fetched(attempt=ended, document=document, pause=pause_of(ended, reply), next_check=again)
+
+
+def _patience_with(document: Document) -> Patience:
+    """A page that has no slot for now goes back into the queue; a discovery has no queue, and waits."""
+    return Patience.NONE if document.kind is AttemptKind.PAGE else Patience.RATE
 
 
 def _host_wait(slot: TooLong) -> HostWait:

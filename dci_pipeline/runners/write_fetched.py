@@ -10,14 +10,17 @@ from dci_pipeline.model.ids import stable_id
 from dci_pipeline.model.records import Attempt, Capture, DiscoveredUrl, Document, Fetched, HostPause, RobotsSnapshot
 from dci_pipeline.model.states import DocumentState, Outcome
 from dci_pipeline.parsing.urls import host_key
+from dci_pipeline.runners.aliases import fold_aliases
 from dci_pipeline.runners.context import RunContext
+from dci_pipeline.runners.counted import of_attempts
 from dci_pipeline.runners.discover import DiscoveryEnd
 from dci_pipeline.runners.fetch import Complete
-from dci_pipeline.runners.host_tests import learn_from_304s
+from dci_pipeline.runners.host_tests import learn_from_304s, purge_dropped
+from dci_pipeline.runners.marks import apply_marks, marked
 from dci_pipeline.runners.policies import policy_of
 from dci_pipeline.scheduling.intervals import Planned, provisional
 from dci_pipeline.stores.archive import compress_body
-from dci_pipeline.stores.pg import attempts, content, documents, hosts, outbox, runs
+from dci_pipeline.stores.pg import attempts, content, documents, hosts, outbox, runs, totals
 from dci_pipeline.stores.pg.bulk import Conn
 
 PUT_THREADS = 8
@@ -42,8 +45,10 @@ def write_fetched(ctx: RunContext, chunk: Sequence[Item]) -> None:
             _write_host(conn, item, now)
         learn_from_304s(conn, fetched, now)
         _register(ctx, conn, [*(d for d in chunk if isinstance(d, DiscoveredUrl)), *_links(fetched)])
-        _move_documents(ctx, conn, fetched)
+        has_dropped = _move_documents(ctx, conn, fetched)
         _note_completion(ctx, conn, chunk)
+    if has_dropped:
+        purge_dropped(ctx.stores)
     ctx.progress.committed({key for item in fetched if item.document is not None for key in _documents_of(item)})
 
 
@@ -132,6 +137,7 @@ def _write_ledger(ctx: RunContext, conn: Conn, fetched: Sequence[Fetched], bodie
     captures = [item.capture for item in fetched if item.capture is not None]
     attempts.insert_captures(conn, captures, {a.id: a.kind for a in rows})
     outbox.enqueue(conn, "attempts", ctx.connector, [(a.id, a.window) for a in rows])
+    totals.add(conn, ctx.connector, of_attempts(rows))
 
 
 def _write_host(conn: Conn, item: Fetched, now: datetime) -> None:
@@ -173,16 +179,20 @@ def _pause(conn: Conn, pause: HostPause, at: datetime) -> None:
     hosts.pause(conn, pause, max(0.0, (pause.until - at).total_seconds()))
 
 
-def _move_documents(ctx: RunContext, conn: Conn, fetched: Sequence[Fetched]) -> None:
-    """Provisional schedule of each document, computed on its locked row in the order of its attempts."""
+def _move_documents(ctx: RunContext, conn: Conn, fetched: Sequence[Fetched]) -> bool:
+    """Provisional schedule of each document, computed on its locked row in the order of its attempts.
+
+    Gives whether bodies were dropped, whose bytes are to go now."""
     touched = [f for f in fetched if f.document is not None]
     locked = documents.lock(conn, ctx.connector, {key for f in touched for key in _documents_of(f)})
+    before, said = dict(locked), dict[str, str]()
     confirmed: dict[str, datetime] = {}
     for item in touched:
         own, landed = (locked.get(key) for key in _documents_of(item))
         if own is None or landed is None:
             continue
-        locked[landed.id] = _moved(ctx, landed, item)
+        locked[landed.id] = marked(_moved(ctx, landed, item), item)
+        said[landed.id] = item.attempt.id
         if own.id != landed.id:
             locked[own.id] = _as_alias(ctx, own, item)
         row = locked[own.id]
@@ -194,6 +204,8 @@ def _move_documents(ctx: RunContext, conn: Conn, fetched: Sequence[Fetched]) -> 
     attempts.confirm_versions(conn, ctx.connector, confirmed)
     moved = content.confirm_changes(conn, ctx.connector, list(confirmed), "confirmed")
     outbox.enqueue(conn, "page_changes", ctx.connector, moved)
+    has_dropped = apply_marks(ctx, conn, before, locked, said)
+    return fold_aliases(ctx, conn, touched) or has_dropped
 
 
 def _documents_of(item: Fetched) -> tuple[str, str]:
@@ -212,13 +224,17 @@ def _as_alias(ctx: RunContext, row: Document, item: Fetched) -> Document:
 def _moved(ctx: RunContext, row: Document, item: Fetched) -> Document:
     attempt = item.attempt
     planned = _plan(ctx, row, item)
+    is_blocked = planned.schedule.state is DocumentState.BLOCKED
     is_confirmed = attempt.outcome is Outcome.NOT_MODIFIED
     if item.capture is not None and item.capture.verdict is not None and item.capture.verdict.is_trusted:
         row = _as_baseline(row, item.capture)
     return replace(
         row,
         schedule=planned.schedule,
-        next_check=planned.next_check,
+        # Blocked by its own terms: nothing but another look at it shows that they have changed.
+        next_check=item.next_check if is_blocked else planned.next_check,
+        blocked_by=_blocked_by(row, attempt) if is_blocked else None,
+        canonical_url=item.canonical if item.capture is not None else row.canonical_url,
         last_run=ctx.run_id,
         learned_level=item.learned_level or row.learned_level,
         last_checked=attempt.finished_at if attempt.outcome is not Outcome.SKIPPED else row.last_checked,
@@ -226,6 +242,11 @@ def _moved(ctx: RunContext, row: Document, item: Fetched) -> Document:
         etag=attempt.etag or row.etag if is_confirmed else row.etag,
         last_modified=attempt.last_modified or row.last_modified if is_confirmed else row.last_modified,
     )
+
+
+def _blocked_by(row: Document, attempt: Attempt) -> str | None:
+    """The rule that blocks a document: this attempt's, unless it never came to be decided."""
+    return attempt.error if attempt.outcome.is_failure else row.blocked_by
 
 
 def _as_baseline(row: Document, capture: Capture) -> Document:

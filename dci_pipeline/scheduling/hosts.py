@@ -39,6 +39,12 @@ SOFT_404_CLAIM = timedelta(minutes=10)
 """How long one process has for learning it before another may try."""
 
 
+TDMREP_KEPT = timedelta(hours=24)
+"""As long as a robots.txt."""
+TDMREP_RETRY = timedelta(hours=1)
+"""After a file that could not be had; until then the last one holds."""
+
+
 def hear(ttfb_ms: Sequence[float]) -> Heard | None:
     """Answers in their order as one step of the mean; None where there were none."""
     if not ttfb_ms:
@@ -86,9 +92,15 @@ def sends_validators(facts: HostFacts, now: datetime) -> bool:
     return facts.validators_ignored_until is None or facts.validators_ignored_until <= now
 
 
-def must_learn_soft_404(facts: HostFacts, now: datetime) -> bool:
-    """Whether the host's answer to a random path is unknown or old."""
-    return facts.soft_404_due is None or facts.soft_404_due <= now
+def must_learn_soft_404(facts: HostFacts, now: datetime, *, is_rendered: bool = False) -> bool:
+    """Whether the host's answer to a random path, as sent or as a browser shows it, is unknown or old."""
+    due = facts.soft_404_rendered_due if is_rendered else facts.soft_404_due
+    return due is None or due <= now
+
+
+def must_read_tdmrep(facts: HostFacts, now: datetime) -> bool:
+    """Whether what the host reserves from mining is unknown or old."""
+    return facts.tdmrep_due is None or facts.tdmrep_due <= now
 
 
 def claims_change(lastmod: datetime | None, last_checked: datetime | None, last_fetched: datetime | None) -> bool:

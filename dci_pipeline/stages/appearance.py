@@ -35,6 +35,7 @@ def withheld(delta: Delta) -> Delta:
         items_removed=(),
         summary=WITHHELD,
         reasons=(WITHHELD,),
+        edits=(),
     )
 
 

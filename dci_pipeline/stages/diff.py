@@ -6,12 +6,16 @@ Noise was masked when the blocks were made. Both extractions must come from one 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from itertools import islice
 
-from dci_pipeline.model.extraction import Block, Delta, Extraction, FieldChange
+from dci_pipeline.model.extraction import Block, Delta, Extraction, FieldChange, LineEdit
 from dci_pipeline.model.records import FieldValue
+from dci_pipeline.stages.edits import find_edits, say_quantity
 from dci_pipeline.stages.lines import compare_lines
 from dci_pipeline.stages.significance import ChangeRules, change_kind, is_name, weigh_delta, weigh_field
 from dci_pipeline.stages.summary import summarise
+
+QUANTITIES_SHOWN = 3
 
 Key = tuple[str, str]
 """(item, property)"""
@@ -25,6 +29,7 @@ def compare(previous: Extraction, current: Extraction, rules: ChangeRules) -> De
     items_added = tuple(item for item in after if item not in before)
     items_removed = tuple(item for item in before if item not in after)
     significance, reasons = weigh_delta(fields, lines.ratio)
+    edits = find_edits(lines.removed, lines.added)
     return Delta(
         fields=fields,
         added=lines.added,
@@ -33,11 +38,18 @@ def compare(previous: Extraction, current: Extraction, rules: ChangeRules) -> De
         ratio=lines.ratio,
         summary=summarise(fields, items_added, items_removed, lines),
         significance=significance,
-        reasons=reasons,
+        reasons=(*reasons, *(() if fields else _quantity_reasons(edits))),
         kind=change_kind(significance),
         items_added=items_added,
         items_removed=items_removed,
+        edits=edits,
     )
+
+
+def _quantity_reasons(edits: Iterable[LineEdit]) -> tuple[str, ...]:
+    """What the text says of numbers that no field reads, a few of them."""
+    said = (say_quantity(quantity) for line in edits for quantity in line.quantities)
+    return tuple(f"the text says {change}" for change in islice(dict.fromkeys(said), QUANTITIES_SHOWN))
 
 
 def is_empty(delta: Delta) -> bool:

@@ -1,36 +1,47 @@
 """One archived body → its text, its fields, its hashes. Pure: the same bytes under the same rules give the same
 extraction.
 
-HTML and XHTML of any charset, JSON, XML and plain text are read; of anything else only the problem is kept.
+HTML and XHTML of any charset, JSON, XML, PDF and plain text are read; of anything else only the problem is kept.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 from importlib.metadata import version
+from typing import Any
 
 from dci_pipeline.connectors.hashes import rules_hash
+from dci_pipeline.connectors.implementation import PageBody
+from dci_pipeline.connectors.implementation_loader import GuardedImplementation
 from dci_pipeline.connectors.spec import ChangeSpec, ExtractSpec
 from dci_pipeline.model.extraction import Block, Extraction
 from dci_pipeline.model.records import FieldValue
 from dci_pipeline.parsing.article import Article, read_article
 from dci_pipeline.parsing.blocks import project_text, projection_hash, projection_text
 from dci_pipeline.parsing.charset import Decoded, decode_body
-from dci_pipeline.parsing.html import Page, RobotsFlags, fold, parse_html, read_robots_flags
+from dci_pipeline.parsing.html import Page, RobotsFlags, parse_html
+from dci_pipeline.parsing.json_text import load_json
+from dci_pipeline.parsing.listing_data import listing_data
 from dci_pipeline.parsing.media import MediaKind, media_kind
+from dci_pipeline.parsing.pdf import is_pdf, read_pdf
+from dci_pipeline.parsing.rdfa import read_rdfa
 from dci_pipeline.parsing.structured import Structured, read_structured
+from dci_pipeline.stages.compared import Compared, compared_json, compared_lines, compared_page, compared_xml
 from dci_pipeline.stages.field_sources import Sources
 from dci_pipeline.stages.fields import read_fields
-from dci_pipeline.stages.fingerprint import fingerprint, json_blocks, masked_text, noise_rules
+from dci_pipeline.stages.fingerprint import fingerprint, noise_rules
 from dci_pipeline.stages.noise import NoiseRules
 
-EXTRACTOR_CODE = "1"
+EXTRACTOR_CODE = "2"
 """Goes up when the same bytes under the same rules would give another extraction."""
 
-_LIBRARIES = ("lxml", "cssselect", "jsonpath-ng", "charset-normalizer", "w3lib", "extruct", "trafilatura", "dateparser")
+_LIBRARIES = (
+    "lxml", "cssselect", "jsonpath-ng", "charset-normalizer", "w3lib", "extruct", "trafilatura", "htmldate",
+    "dateparser", "pypdf",
+)  # fmt: skip
 
 MAX_BLOCK_CHARS = 400_000
 MAX_MAIN_CHARS = 150_000
@@ -54,13 +65,14 @@ class ExtractInput:
     extract: ExtractSpec | None = None
     """The YAML's block for the page type."""
     change: ChangeSpec = field(default_factory=ChangeSpec)
-    x_robots_tag: tuple[str, ...] = ()
     agent: str = ""
     """Our product token, by which a page may speak to us alone."""
     fingerprint: str | None = None
     """Of the body under these rules, where the caller has it already; it costs as much as parsing."""
     captured_on: date | None = None
     """Day of the capture: no later day is believed as a publication date."""
+    implementation: GuardedImplementation | None = None
+    """The connector's Python, where it has some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +87,25 @@ class _Reading:
     fields: tuple[FieldValue, ...] = ()
     entity_type: str | None = None
     robots: RobotsFlags = field(default_factory=RobotsFlags)
+    keep_missed: bool = False
     problem: str | None = None
 
 
 def extract(document: ExtractInput) -> Extraction:
-    """All that one body yields. Raises SelectorProblem for rules that no loader has checked, nothing for a body."""
-    rules = noise_rules(document.change, document.extract)
+    """All that one body yields. Raises SelectorProblem for rules that no loader has checked, ImplementationError for
+    what the connector's Python did wrong, nothing for a body."""
+    code = document.implementation
+    reads_anywhere = code is not None and document.page_type in code.entities
+    rules = noise_rules(document.change, document.extract, reads_anywhere=reads_anywhere)
     decoded, reading = _read(document, rules)
-    robots = reading.robots | read_robots_flags(document.x_robots_tag, agent=document.agent)
+    if code is not None and reading.problem is None:
+        text = decoded.text if decoded is not None else projection_text(reading.blocks)
+        reading = _by_code(code, document, text, reading)
+    robots = reading.robots
     return Extraction(
         document_id=document.document_id,
         content_hash=document.content_hash,
-        extractor_version=extractor_version(document.extract, document.change),
+        extractor_version=extractor_version(document.extract, document.change, code.mark if code else None),
         fingerprint=document.fingerprint or fingerprint(document.body, document.content_type, rules),
         text_hash=projection_hash(reading.blocks),
         structured_hash=_structured_hash(reading.fields),
@@ -101,14 +120,17 @@ def extract(document: ExtractInput) -> Extraction:
         noindex=robots.noindex,
         nofollow=robots.nofollow,
         noarchive=robots.noarchive,
+        keep_missed=reading.keep_missed,
         problem=reading.problem,
     )
 
 
-def extractor_version(extract_block: ExtractSpec | None, change: ChangeSpec) -> str:
-    """Version of what `extract` does for a page type: code, rules, libraries. Significance is no part of it."""
+def extractor_version(extract_block: ExtractSpec | None, change: ChangeSpec, mark: str | None = None) -> str:
+    """Version of what `extract` does for a page type: code, rules, libraries, and the mark of the connector's own
+    Python. Significance is no part of it."""
     rules = rules_hash(extract_block, change.model_copy(update={"significance": {}}))
-    return f"{EXTRACTOR_CODE}-{rules}-{_libraries_hash()}"
+    own = f"-{mark}" if mark else ""
+    return f"{EXTRACTOR_CODE}-{rules}-{_libraries_hash()}{own}"
 
 
 @lru_cache(maxsize=1)
@@ -117,34 +139,56 @@ def _libraries_hash() -> str:
     return hashlib.sha256(names.encode()).hexdigest()[:8]
 
 
+def _by_code(code: GuardedImplementation, document: ExtractInput, text: str, reading: _Reading) -> _Reading:
+    """The reading with the fields that the connector's Python gives for this page type, each as it normalises it."""
+    entity, fields = reading.entity_type, reading.fields
+    if document.page_type in code.entities:
+        entity = code.entities[document.page_type]
+        fields = code.extract(
+            PageBody(
+                url=document.url,
+                page_type=document.page_type,
+                content_type=document.content_type,
+                body=document.body,
+                text=text,
+                blocks=reading.blocks,
+                fields=fields,
+            )
+        )
+    return replace(reading, entity_type=entity, fields=tuple(map(code.normalize, fields)))
+
+
 def _read(document: ExtractInput, rules: NoiseRules) -> tuple[Decoded | None, _Reading]:
     kind = media_kind(document.content_type, document.body)
+    if kind is MediaKind.BINARY and is_pdf(document.body):
+        return None, _read_pdf(document, rules)
     if kind is MediaKind.BINARY:
         named = document.content_type or "a body without a content type"
-        return None, _Reading(problem=f"{named} is not read here: it is neither HTML, JSON, XML nor plain text")
+        return None, _Reading(problem=f"{named} is not read here: it is neither HTML, JSON, XML, PDF nor plain text")
     decoded = decode_body(document.body, content_type=document.content_type)
     if kind is MediaKind.HTML:
         return decoded, _read_html(document, decoded.text, rules)
     if kind is MediaKind.JSON:
         return decoded, _read_json(document, decoded.text, rules)
-    return decoded, _read_text(document, decoded.text, rules)
+    compared = (compared_xml if kind is MediaKind.XML else compared_lines)(decoded.text, rules)
+    return decoded, _read_text(document, decoded.text, compared)
 
 
 def _read_html(document: ExtractInput, text: str, rules: NoiseRules) -> _Reading:
     page = parse_html(text, url=document.url, agent=document.agent)
-    change = document.change
     visible = project_text(page)
-    compared = visible
-    if rules.needs_tree:
-        compared = project_text(page, ignore=change.ignore, keep=change.keep, unordered=change.unordered)
+    compared = compared_page(page, visible, rules)
     structured = read_structured(page)
-    article = _article(document, page)
-    entity, fields = _fields_of(document, page, structured, projection_text(visible), article)
+    rdfa = read_rdfa(page) if _asks(document.extract, "rdfa") else ()
+    article = _article(document, page, visible, structured)
+    sources = Sources(text=projection_text(visible), page=page, structured=structured, rdfa=rdfa, url=document.url)
+    entity, fields = _fields_of(document, sources, article)
     return _Reading(
         title=page.title or structured.opengraph.get("og:title"),
         lang=page.lang,
-        main_text=article.text if article is not None else projection_text(b for b in visible if b.is_main) or None,
-        blocks=masked_text(compared, rules),
+        main_text=article.text if article is not None else _main_words(visible),
+        blocks=compared.blocks,
+        keep_missed=compared.keep_missed,
         metadata=_metadata(page, structured, article),
         fields=fields,
         entity_type=entity,
@@ -152,18 +196,24 @@ def _read_html(document: ExtractInput, text: str, rules: NoiseRules) -> _Reading
     )
 
 
-def _article(document: ExtractInput, page: Page) -> Article | None:
+def _main_words(visible: tuple[Block, ...]) -> str | None:
+    """Text of the main region without ads and consent notices; None where there is none."""
+    return projection_text(block for block in visible if block.is_main and not block.is_extra) or None
+
+
+def _article(document: ExtractInput, page: Page, visible: tuple[Block, ...], structured: Structured) -> Article | None:
     """The article of an article page; a text that is only a consent notice is dropped, its flag stays."""
     is_article = document.page_type == "article" or (document.extract and document.extract.entity == "article")
-    return read_article(page, captured_on=document.captured_on) if is_article else None
+    if not is_article:
+        return None
+    return read_article(page, captured_on=document.captured_on, blocks=visible, structured=structured)
 
 
 def _fields_of(
-    document: ExtractInput, page: Page, structured: Structured, text: str, article: Article | None
+    document: ExtractInput, sources: Sources, article: Article | None = None
 ) -> tuple[str | None, tuple[FieldValue, ...]]:
     """Entity type and fields: by the YAML's block, else an article page's own."""
     if document.extract is not None:
-        sources = Sources(text=text, page=page, structured=structured)
         return document.extract.entity, read_fields(sources, document.extract)
     if article is not None:
         return "article", _article_fields(article, document.url)
@@ -208,24 +258,54 @@ def _metadata(page: Page, structured: Structured, article: Article | None) -> Ma
 
 def _read_json(document: ExtractInput, text: str, rules: NoiseRules) -> _Reading:
     try:
-        data = json.loads(text)
+        data = load_json(text)
     except (ValueError, RecursionError) as exc:
         return _Reading(problem=f"the body is no JSON: {exc}")
-    fields = read_fields(Sources(text=text, data=data), document.extract) if document.extract is not None else ()
-    entity = document.extract.entity if document.extract is not None else None
-    blocks = masked_text(json_blocks(data), rules)
-    return _Reading(blocks=blocks, fields=fields, entity_type=entity)
+    entity, fields = _fields_of(document, Sources(text=text, data=data, url=document.url))
+    compared = compared_json(data, rules)
+    return _Reading(blocks=compared.blocks, keep_missed=compared.keep_missed, fields=fields, entity_type=entity)
 
 
-def _read_text(document: ExtractInput, text: str, rules: NoiseRules) -> _Reading:
-    """Plain text and XML: a block a line, and the fields that a regular expression finds."""
-    lines = (fold(line) for line in text.splitlines())
-    blocks = tuple(Block(kind="paragraph", path=(), text=line) for line in lines if line)
-    fields = read_fields(Sources(text=text), document.extract) if document.extract is not None else ()
-    entity = document.extract.entity if document.extract is not None else None
+def _read_text(document: ExtractInput, text: str, compared: Compared) -> _Reading:
+    """Plain text and XML: what is compared, and the fields that a pattern, or in feeds and sitemaps a path, finds."""
+    sources = Sources(text=text, data=_listing(document), url=document.url)
+    entity, fields = _fields_of(document, sources)
     return _Reading(
-        main_text=text.strip() or None, blocks=masked_text(blocks, rules), fields=fields, entity_type=entity
+        main_text=text.strip() or None,
+        blocks=compared.blocks,
+        keep_missed=compared.keep_missed,
+        fields=fields,
+        entity_type=entity,
     )
+
+
+def _listing(document: ExtractInput) -> Any:
+    """A feed or a sitemap as data; read only where a field asks for it."""
+    if not _asks(document.extract, "jsonpath"):
+        return None
+    return listing_data(document.body, url=document.url, content_type=document.content_type)
+
+
+def _read_pdf(document: ExtractInput, rules: NoiseRules) -> _Reading:
+    """The text of a PDF; a file of which only a part can be read gives that part."""
+    pdf = read_pdf(document.body)
+    if not any(pdf.pages):
+        return _Reading(title=pdf.title, problem=pdf.problem)
+    entity, fields = _fields_of(document, Sources(text=pdf.text, data=pdf.as_data(), url=document.url))
+    found = {"pdf.author": pdf.author, "pdf.created": pdf.created, "pdf.modified": pdf.modified, "pdf.gap": pdf.problem}
+    return _Reading(
+        title=pdf.title,
+        main_text=pdf.text,
+        blocks=compared_lines(pdf.text, rules).blocks,
+        metadata={name: text for name, text in found.items() if text},
+        fields=fields,
+        entity_type=entity,
+    )
+
+
+def _asks(spec: ExtractSpec | None, source: str) -> bool:
+    """Whether any field is read there."""
+    return spec is not None and any(field.source[0] == source for field in spec.fields.values())
 
 
 def _structured_hash(fields: Iterable[FieldValue]) -> str:

@@ -1,16 +1,23 @@
-"""The YAML's fields of one page as typed values, each with a locator that finds it again in the archived bytes."""
+"""The YAML's fields of one document as typed values, each with a locator that finds it again in the archived bytes."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from lxml import html
-
 from dci_pipeline.connectors.spec import ExtractSpec, FieldSpec
+from dci_pipeline.model.entity_types import ValueType
 from dci_pipeline.model.records import FieldValue
 from dci_pipeline.parsing.values import Coerced, coerce, split_list
-from dci_pipeline.stages.field_sources import CONFIDENCE, MAX_ITEMS, Sources, read_texts, select_items
+from dci_pipeline.stages.field_sources import (
+    CONFIDENCE,
+    DATA_SOURCES,
+    MAX_ITEMS,
+    Scope,
+    Sources,
+    read_texts,
+    select_scopes,
+)
 
 MAX_RAW = 10_000
 """Characters of one value's raw text that are kept."""
@@ -27,7 +34,7 @@ class _Item:
     """One entity of a page: its key, and the element that it is read in."""
 
     key: str
-    scope: html.HtmlElement | None
+    scope: Scope
     prefix: str
     """Of its locators."""
 
@@ -40,17 +47,18 @@ def read_fields(sources: Sources, spec: ExtractSpec) -> tuple[FieldValue, ...]:
     if spec.items is None:
         item = _Item(key="", scope=None, prefix="")
         return tuple(value for name, one in spec.fields.items() for value in _read_field(sources, name, one, item))
-    return tuple(_read_items(sources, spec, spec.items))
+    return tuple(_read_items(sources, spec))
 
 
-def find_again(sources: Sources, locator: str, spec: FieldSpec) -> str | None:
-    """The raw text that `locator` points to; None where the page no longer has it."""
+def find_again(sources: Sources, locator: str, as_: ValueType) -> str | None:
+    """The raw text of type `as_` that `locator` points to; None where the document no longer has it."""
     match = _LOCATOR.fullmatch(locator)
-    if match is None:
+    if match is None or match["kind"] not in CONFIDENCE:
         return None
+    spec = FieldSpec.model_validate({match["kind"]: match["selector"], "as": as_, "attr": match["attr"], "all": True})
     scope = None
-    if match["items"] and sources.page is not None:
-        items = select_items(sources.page, match["items"])
+    if match["items"]:
+        items = select_scopes(sources, match["items"])
         if int(match["item"]) > len(items):
             return None
         scope = items[int(match["item"]) - 1]
@@ -59,26 +67,28 @@ def find_again(sources: Sources, locator: str, spec: FieldSpec) -> str | None:
     return texts[index][:MAX_RAW] if index < len(texts) else None
 
 
-def _read_items(sources: Sources, spec: ExtractSpec, selector: str) -> Iterator[FieldValue]:
-    if sources.page is None:
-        return
+def iter_items(sources: Sources, spec: ExtractSpec) -> Iterator[tuple[int, str, Scope]]:
+    """The items of a document: number from 1, key, and what it is read in. The key is empty where the item lacks it; a
+    second item of one key is told from the first by its number in brackets.
+    """
     seen: dict[str, int] = {}
-    for number, scope in enumerate(select_items(sources.page, selector), start=1):
-        prefix = f"items:{selector} [{number}] >> "
-        key = _item_key(sources, spec, scope)
+    for number, scope in enumerate(select_scopes(sources, spec.items) if spec.items else [], start=1):
+        texts = read_texts(sources, spec.fields[spec.key], scope) if spec.key else []
+        key = texts[0][:200] if texts else ""
+        seen[key] = seen.get(key, 0) + 1
+        yield number, f"{key} ({seen[key]})" if key and seen[key] > 1 else key, scope
+
+
+def _read_items(sources: Sources, spec: ExtractSpec) -> Iterator[FieldValue]:
+    for number, key, scope in iter_items(sources, spec):
+        prefix = f"items:{spec.items} [{number}] >> "
         if not key:
             problem = f"item {number} has no {spec.key}, so it cannot be told from the others"
             yield FieldValue(property=spec.key or "", raw="", value=None, locator=prefix.strip(" >"), problem=problem)
             continue
-        seen[key] = seen.get(key, 0) + 1
-        item = _Item(key=key if seen[key] == 1 else f"{key} ({seen[key]})", scope=scope, prefix=prefix)
+        item = _Item(key=key, scope=scope, prefix=prefix)
         for name, one in spec.fields.items():
             yield from _read_field(sources, name, one, item)
-
-
-def _item_key(sources: Sources, spec: ExtractSpec, scope: html.HtmlElement) -> str:
-    texts = read_texts(sources, spec.fields[spec.key], scope) if spec.key else []
-    return texts[0][:200] if texts else ""
 
 
 def _read_field(sources: Sources, name: str, spec: FieldSpec, item: _Item) -> Iterator[FieldValue]:
@@ -99,10 +109,10 @@ def _read_field(sources: Sources, name: str, spec: FieldSpec, item: _Item) -> It
         )
 
 
-def _iter_texts(sources: Sources, spec: FieldSpec, scope: html.HtmlElement | None) -> Iterator[str]:
+def _iter_texts(sources: Sources, spec: FieldSpec, scope: Scope) -> Iterator[str]:
     """Texts of a field; a list counts as its members, those of the first match unless `all` asks for more."""
     texts = read_texts(sources, spec, scope)
-    if spec.as_ != "list":
+    if spec.as_ != "list" or (len(texts) > 1 and spec.source[0] in DATA_SOURCES):
         yield from texts
         return
     for text in texts if spec.all or (len(texts) > 1 and spec.source[0] != "css") else texts[:1]:
@@ -111,6 +121,6 @@ def _iter_texts(sources: Sources, spec: FieldSpec, scope: html.HtmlElement | Non
 
 def _typed(sources: Sources, spec: FieldSpec, raw: str) -> Coerced:
     lang = sources.page.lang if sources.page is not None else None
-    base = sources.page.base_url if sources.page is not None else None
+    base = sources.page.base_url if sources.page is not None else sources.url or None
     typed = coerce(raw, spec.as_, unit=spec.unit, lang=lang, base_url=base)
     return Coerced(value=typed.value[:MAX_RAW], unit=typed.unit) if isinstance(typed.value, str) else typed

@@ -8,28 +8,21 @@ extraction.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 from lxml import etree, html
 
 from dci_pipeline.connectors.spec import ChangeSpec, ExtractSpec
-from dci_pipeline.model.extraction import Block
-from dci_pipeline.parsing.blocks import narrowed_tree
 from dci_pipeline.parsing.charset import decode_body
-from dci_pipeline.parsing.html import fold, parse_tree
+from dci_pipeline.parsing.html import parse_tree
 from dci_pipeline.parsing.media import MediaKind, media_kind
-from dci_pipeline.parsing.selectors import compile_css, compile_regex, compile_xpath
-from dci_pipeline.stages.noise import MASK, NO_RULES, NoiseRules, mask_visible
+from dci_pipeline.parsing.narrow import narrow_tree
+from dci_pipeline.parsing.selectors import compile_css, compile_xpath, selector_kind
+from dci_pipeline.stages.compared import without_ignored
+from dci_pipeline.stages.noise import NO_RULES, NoiseRules, mask_visible, quiet_json
 from dci_pipeline.stages.noise_markup import mask_markup
 
 _FEED_CLOCK = re.compile(r"<lastBuildDate>.*?</lastBuildDate>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
-_NOISY_KEY = re.compile(
-    r"(?:^|[_-])(?:nonce|csrf|xsrf|token|session|trace|correlation)(?:$|[_-])|request[_-]?id|generated|rendered|server[_-]?time|served"
-    r"|^(?:now|took|elapsed|duration_ms|took_ms|timestamp|ts|current_?time|uptime|cache_?age|expires_in)$",
-    re.IGNORECASE,
-)
 
 
 def fingerprint(body: bytes, content_type: str | None, noise: NoiseRules = NO_RULES) -> str:
@@ -49,59 +42,47 @@ def fingerprint(body: bytes, content_type: str | None, noise: NoiseRules = NO_RU
         case MediaKind.XML:
             stripped = _FEED_CLOCK.sub("", text)
         case _:
-            stripped = "\n".join(mask_visible(line) for line in text.splitlines())
-    return hashlib.sha256(without_ignored(stripped, noise).encode("utf-8", "replace")).hexdigest()
+            stripped = "\n".join(_ignoring(noise)(mask_visible(line)) for line in text.splitlines())
+    return hashlib.sha256(stripped.encode("utf-8", "replace")).hexdigest()
 
 
-def noise_rules(change: ChangeSpec, extract: ExtractSpec | None) -> NoiseRules:
-    """A connector's rules for one page type; what fields are read from counts even where the rules ignore it."""
+def noise_rules(change: ChangeSpec, extract: ExtractSpec | None, *, reads_anywhere: bool = False) -> NoiseRules:
+    """A connector's rules for one page type; what fields are read from counts even where the rules ignore it.
+
+    `reads_anywhere`: its Python reads the page too, and no selector says where."""
     sources = [spec.source for spec in extract.fields.values()] if extract is not None else []
+    if reads_anywhere:
+        sources.append(("implementation", ""))
     if extract is not None and extract.items:
-        sources.append(("xpath" if extract.items.startswith(("/", "./")) else "css", extract.items))
+        sources.append((selector_kind(extract.items), extract.items))
     return NoiseRules(
         ignore=change.ignore,
         ignore_text=change.ignore_text,
         keep=change.keep,
         unordered=change.unordered,
+        extract_text=change.extract_text,
+        sort_lines=change.sort_lines,
+        unique_lines=change.unique_lines,
         reads=tuple(dict.fromkeys(sources)),
     )
 
 
-def masked_text(blocks: Iterable[Block], noise: NoiseRules = NO_RULES) -> tuple[Block, ...]:
-    """The blocks with visible noise masked; a block that was nothing but noise is gone. Raises SelectorProblem."""
-    masked = (replace(block, text=fold(mask_visible(without_ignored(block.text, noise)))) for block in blocks)
-    return tuple(block for block in masked if block.text)
-
-
-def json_blocks(value: Any) -> tuple[Block, ...]:
-    """The leaves of a JSON value as blocks, a line each: `path: value`, keys in order; noise by name masked."""
-    lines: list[str] = []
-    waiting: list[tuple[str, Any]] = [("$", _quiet(value))]
-    while waiting:
-        path, item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += [(f"{path}.{key}", inner) for key, inner in sorted(item.items(), reverse=True)]
-        elif isinstance(item, list):
-            waiting += [(f"{path}[{index}]", inner) for index, inner in reversed(list(enumerate(item)))]
-        elif item != MASK:
-            lines.append(f"{path}: {fold(item if isinstance(item, str) else json.dumps(item))}")
-    return tuple(Block(kind="code", path=(), text=line) for line in lines)
-
-
-def without_ignored(text: str, noise: NoiseRules) -> str:
-    """`text` without what the connector's `ignore_text` matches. Raises SelectorProblem."""
-    for pattern in noise.ignore_text:
-        text = compile_regex(pattern).sub("", text)
-    return text
-
-
 def _html_text(text: str, noise: NoiseRules) -> str:
+    ignoring = _ignoring(noise)
     if not noise.needs_tree or any(kind not in ("css", "xpath") for kind, _ in noise.reads):
-        return mask_markup(text)  # structured data and text patterns are read anywhere on the page
+        # Structured data and text patterns are read anywhere on the page.
+        return mask_markup(text, ignoring, with_code=noise.reads_code)
     tree = parse_tree(text)
-    narrowed = narrowed_tree(tree, ignore=noise.ignore, keep=noise.keep, unordered=noise.unordered)
+    narrowed = narrow_tree(tree, ignore=noise.ignore, keep=noise.keep, unordered=noise.unordered).value
     pieces = [etree.tostring(narrowed, encoding="unicode", method="html"), *_iter_read(tree, noise.reads)]
-    return mask_markup("\n".join(pieces))
+    return mask_markup("\n".join(pieces), ignoring, with_code=noise.reads_code)
+
+
+def _ignoring(noise: NoiseRules) -> Callable[[str], str]:
+    """Takes ignored text out of one line; where fields are read nothing is, for a field may be read from it."""
+    if not noise.ignore_text or noise.reads:
+        return str
+    return lambda line: without_ignored(line, noise)
 
 
 def _iter_read(tree: html.HtmlElement, reads: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -118,15 +99,6 @@ def _source(element: etree._Element) -> str:
 
 def _json_text(text: str) -> str:
     try:
-        return json.dumps(_quiet(json.loads(text)), sort_keys=True, ensure_ascii=False)
+        return json.dumps(quiet_json(json.loads(text)), sort_keys=True, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
-
-
-def _quiet(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: MASK if _NOISY_KEY.search(key) and not isinstance(item, dict | list) else _quiet(item)
-            for key, item in value.items()
-        }
-    return [_quiet(item) for item in value] if isinstance(value, list) else value

@@ -8,6 +8,9 @@ whatever stands around them, so that a capacity of 129 that becomes 192 is a cha
 
 import re
 from dataclasses import dataclass
+from typing import Any
+
+from dci_pipeline.parsing.narrow import markup_rules
 
 MASK = "\u2400"
 """Stands for what was masked (the sign for a null character, which no page means as text)."""
@@ -18,20 +21,37 @@ class NoiseRules:
     """A connector's own word on what is noise (the YAML's `change` block)."""
 
     ignore: tuple[str, ...] = ()
-    """CSS selectors of elements that do not count."""
+    """Selectors, as parsing.narrow reads them, of what does not count."""
     ignore_text: tuple[str, ...] = ()
-    """Regular expressions; what they match in the text does not count."""
+    """Regular expressions; what they match in a line of text does not count."""
     keep: tuple[str, ...] = ()
-    """CSS selectors; where given, only what they match counts."""
+    """Selectors, as parsing.narrow reads them; where given, only what they match counts."""
     unordered: tuple[str, ...] = ()
     """CSS selectors of elements whose children may come in any order."""
+    extract_text: tuple[str, ...] = ()
+    """Regular expressions; where given, only what they match in a line counts, of one with a group the group."""
+    sort_lines: bool = False
+    """The order of lines does not count."""
+    unique_lines: bool = False
+    """A line that was there before does not count again."""
 
     reads: tuple[tuple[str, str], ...] = ()
     """Sources of the page type's fields, as (kind, selector): they count for the fingerprint wherever they stand."""
 
     @property
     def needs_tree(self) -> bool:
-        return bool(self.ignore or self.keep or self.unordered)
+        """Whether HTML and XML must be parsed to know what counts."""
+        return bool(markup_rules(self.ignore) or markup_rules(self.keep) or self.unordered)
+
+    @property
+    def reads_code(self) -> bool:
+        """Whether a field may be read from a script: its selector says so, or Python of the connector's own reads."""
+        return any(kind == "implementation" or "script" in selector for kind, selector in self.reads)
+
+    @property
+    def needs_lines(self) -> bool:
+        """Whether what counts is told line by line."""
+        return bool(self.ignore_text or self.extract_text or self.sort_lines or self.unique_lines)
 
 
 NO_RULES = NoiseRules()
@@ -62,6 +82,14 @@ AGE = re.compile(
     r"|\bvor (?:\d+|einer|einem|wenigen) (?:sekunden?|minuten?|stunden?|tag(?:en)?|wochen?|monat(?:en)?|jahr(?:en)?)\b"
     r"|\bil y a (?:\d+|une?|quelques) (?:secondes?|minutes?|heures?|jours?|semaines?|mois|ans?)\b"
     r"|\bhace (?:\d+|una?|unos) (?:segundos?|minutos?|horas?|d[ií]as?|semanas?|mes(?:es)?|años?)\b"
+    r"|\b\d+ (?:secondi?|minut[oi]|or[ae]|giorn[oi]|settiman[ae]|mes[ei]|ann[oi]) fa\b"
+    r"|\bhá (?:\d+|uma?) (?:segundos?|minutos?|horas?|dias?|semanas?|m[eê]s(?:es)?|anos?)\b"
+    r"|\b\d+ (?:seconden|minu(?:ut|ten)|uur|uren|dag(?:en)?|we(?:ek|ken)|maand(?:en)?|jaar) geleden\b"
+    r"|\bf[öo]r \d+ (?:sekund|minut|tim|dag|dygn|veck|uke|måne?d|år)\w* (?:sedan|siden)\b"
+    r"|\b\d+ (?:sekund|minut|godzin|dni|tygodni|miesięcy|lat)\w* temu\b"
+    r"|\b\d+ (?:saniye|dakika|saat|gün|hafta|ay|yıl) önce\b"
+    r"|\b\d+ (?:секунд|минут|час|дн|день|недел|месяц|год|лет)\w* назад\b"
+    r"|\d+\s?(?:초|분|시간|일|주|개월|년) ?전"
     r"|\d+\s?(?:秒|分|分钟|分鐘|時間|小时|小時|日|天|週間|か月|ヶ月|个月|年)前",
     re.IGNORECASE,
 )
@@ -94,7 +122,7 @@ DURATION = re.compile(
     rf"\b{_MADE}\b[^.|\d\n]{{0,30}}?\bin\s+{_SPAN}"
     r"|\b(?:page|render|load|response|query|generation|execution|processing|build)[ -]?"
     rf"(?:load|render|generation|build)?[ -]?time\s*[:=]?\s*{_SPAN}"
-    rf"|\b\d+\s+(?:db |database |sql )?quer(?:y|ies) in {_SPAN}",
+    rf"|\b\d+\s+(?:db |database |sql )?quer(?:y|ies) in {_SPAN}|{MASK} in {_SPAN}",
     re.IGNORECASE,
 )
 MADE_AT = re.compile(
@@ -113,6 +141,12 @@ REQUEST_ID = re.compile(
     r"|\b(?:csrf|xsrf|nonce|token)\s*[:#=]\s*[\w+/=-]{6,}",
     re.IGNORECASE,
 )
+_YEARS = r"(?:19|20)\d{2}(?:\s*[-–—]\s*(?:(?:19|20)\d{2}|\d{2}))?"
+COPYRIGHT = re.compile(
+    rf"(?:©|&copy;|\(c\)|\bcopyright)\s*(?:©|&copy;|\(c\))?\s*(?:by\s+)?{_YEARS}(?!\d)|(?<!\d){_YEARS}\s*(?:©|&copy;)",
+    re.IGNORECASE,
+)
+"""The year of a copyright notice, which every new year moves on every page."""
 _SEVERAL = re.compile(rf"{MASK}(?:[\s|,;:·•–—()\[\]/-]*{MASK})+")
 _NOISE_WORDS = frozenset(
     (
@@ -131,7 +165,13 @@ _DIGIT = re.compile(r"\d")
 
 
 _VISIBLE: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (AGE, (" ago", "just now", "前", "vor ", "il y a ", "hace ")),
+    (
+        AGE,
+        (
+            *(" ago", "just now", "前", "vor ", "il y a ", "hace ", " fa", "há ", " geleden", " sedan", " siden"),
+            *(" temu", " önce", " назад", "전"),
+        ),
+    ),
     (
         COUNTER,
         (
@@ -151,12 +191,12 @@ _VISIBLE: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
             "impression",
         ),
     ),
-    (DURATION, (" in ", " time", "time:")),
+    (COPYRIGHT, ("©", "&copy;", "(c)", "copyright")),
     (MADE_AT, (MASK, " at ", "time")),
     (REQUEST_ID, (" id", "-id", "_id", "token", "key", "ref", "hash", "nonce", "csrf", " by ", " from ")),
+    (DURATION, (" in ", " time", "time:")),
 )
 """Patterns with the lower-case words of which each needs one: a plain look-up that lets most text through."""
-VISIBLE_WORDS = tuple(dict.fromkeys(word for _, words in _VISIBLE for word in words))
 CLOCK = re.compile(r":\d\d:\d\d")
 
 
@@ -178,3 +218,20 @@ def _is_only_noise(masked: str) -> bool:
     if _DIGIT.search(masked):
         return False
     return all(word.lower() in _NOISE_WORDS for word in _WORD.findall(masked.replace(MASK, " ")))
+
+
+_NOISY_KEY = re.compile(
+    r"(?:^|[_-])(?:nonce|csrf|xsrf|token|session|trace|correlation)(?:$|[_-])|request[_-]?id|generated|rendered|server[_-]?time|served"
+    r"|^(?:now|took|elapsed|duration_ms|took_ms|timestamp|ts|current_?time|uptime|cache_?age|expires_in)$",
+    re.IGNORECASE,
+)
+
+
+def quiet_json(value: Any) -> Any:
+    """A JSON value with MASK for what its key calls a token, a clock or a measure of the answer itself."""
+    if isinstance(value, dict):
+        return {
+            key: MASK if _NOISY_KEY.search(key) and not isinstance(item, dict | list) else quiet_json(item)
+            for key, item in value.items()
+        }
+    return [quiet_json(item) for item in value] if isinstance(value, list) else value

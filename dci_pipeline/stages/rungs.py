@@ -7,7 +7,11 @@ server sent, in between it stays where it was learned, for a page that wavers be
 
 from dataclasses import dataclass
 
+from dci_pipeline.model.states import Outcome
+
 BROWSER = 2
+PAID = (3, 4)
+"""Firecrawl, Scrapfly: the cheaper first."""
 RETRY_EVERY = 8
 """Checks. Fewer would let a page that wavers seem to change more often; more keeps a browser busy for a page that has
 come to send its text."""
@@ -50,3 +54,26 @@ def learned_level(standing: Standing, *, shell: str | None, has_more: bool) -> i
     is_still_learned = standing.learned_level >= BROWSER and not standing.is_retry
     is_learned_now = shell is not None and has_more
     return BROWSER if standing.min_level >= BROWSER or is_still_learned or is_learned_now else 1
+
+
+_CALLS_FOR_ANOTHER = frozenset({Outcome.BOT_CHALLENGE, Outcome.EMPTY_BODY, Outcome.TIMEOUT, Outcome.UNKNOWN})
+"""What a paid rung may give and the next may do better; a page that is gone is gone for both."""
+
+
+def paid_levels(min_level: int, max_level: int) -> tuple[int, ...]:
+    """Paid rungs that a page may be fetched by, each once a check: those the YAML allows."""
+    return tuple(level for level in PAID if min_level <= level <= max_level)
+
+
+def wants_paid(outcome: Outcome, shell: str | None) -> str | None:
+    """Why the free rungs' answer is worth paying for another, as words: a wall or a shell; None where it is not.
+
+    A refusal of robots.txt or of the terms, an error, a host that asks to wait: nobody is paid to get around one."""
+    if outcome is Outcome.BOT_CHALLENGE:
+        return "a wall stands before the page"
+    return shell if outcome is Outcome.FETCHED else None
+
+
+def goes_higher(outcome: Outcome, *, is_shell: bool) -> bool:
+    """Whether the next paid rung is asked after what this one gave."""
+    return is_shell or outcome in _CALLS_FOR_ANOTHER

@@ -36,6 +36,8 @@ class ChangeRules:
 
     significance: Mapping[str, int] = field(default_factory=dict)
     """`entity.property` → 0–100; the connector's reader has turned words into numbers."""
+    may_be_empty: bool = False
+    """Only what `extract_text` matches is compared, so that a page without any is a state like another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,3 +62,8 @@ def blocks_key(connector: str, document_id: str, sha256: str, version: str) -> s
     """Key of the text blocks that one extractor version read from a body, beside the body itself."""
     _check("extractor version", version, re.compile(r"[0-9A-Za-z._-]{1,80}"))
     return raw_key(connector, document_id, sha256, "json").removesuffix(".json.zst") + f".{version}.blocks.json.zst"
+
+
+def digests_key(key: str) -> str:
+    """Key of a body's text blocks without their text, from that of the blocks."""
+    return key.replace(".blocks.json.zst", ".digests.json.zst")

@@ -49,8 +49,9 @@ SHADOWED = (
     "leases",
     "connector_runs",
     "outbox",
+    "metric_totals",
 )
-"""All but hosts: a dry run keeps the host's rate, because the law needs it."""
+"""All but hosts, budgets and spend: a dry run keeps the host's rate, because the law needs it, and what it has paid."""
 
 _OTHERWISE = {
     "connectors": "id = {c}",

@@ -1,12 +1,12 @@
 """Was every request allowed when it left? The ledger against the robots.txt snapshots that it names.
 
 Each request of each attempt, its redirects too, is decided anew with the archived body of the snapshot that decided it
-then. What was refused before it left is counted and not judged. Attempts are streamed and snapshots are kept for a few
-hundred origins at most, so an audit of years takes the memory of one of a day. The rules are matched with the present
-User-Agent's product token: after a change of name, older requests are judged by the new one.
+then: each has its own decision on record. What was refused before it left is counted and not judged. Attempts are
+streamed and snapshots are kept for a few hundred origins at most, so an audit of years takes the memory of one of a
+day. The rules are matched with the present User-Agent's product token: after a change of name, older requests are
+judged by the new one.
 """
 
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 from dci_pipeline.http.robots_cache import ALLOW_ALL, origin_of
 from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.parsing.robots import ROBOTS_ITSELF, RobotsRules, parse_robots, product_token
-from dci_pipeline.parsing.urls import join_url
-from dci_pipeline.stages.fetch import LEADS_AWAY
 from dci_pipeline.stores.pg import audit as pg
 from dci_pipeline.stores.pg.bulk import Conn
+from dci_pipeline.stores.pg.forget import FORGOTTEN
 from dci_pipeline.stores.registry import Registry
 
 K = TypeVar("K")
@@ -32,8 +31,7 @@ KEPT = 256
 _REFUSALS = frozenset(
     {Outcome.ROBOTS, Outcome.ROBOTS_UNREACHABLE, Outcome.POLICY, Outcome.BLOCKED_DESTINATION, Outcome.SKIPPED}
 )
-"""Outcomes of a request that never left, or of a redirect's target that was not asked."""
-_NOT_ASKED = _REFUSALS | {Outcome.REDIRECT, Outcome.REDIRECT_LOOP}
+"""Outcomes of a request that never left, where it has no status either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,22 +77,39 @@ def audit(
 def _judge(auditor: "_Auditor", row: dict[str, Any], totals: Totals) -> Iterator[Finding]:
     asked = requests_of(row)
     totals.refused += not asked
-    for url in asked:
+    for request in asked:
         totals.requests += 1
-        problem = auditor.problem_of(url, row)
+        problem = auditor.problem_of(request, row["kind"])
         if problem is None:
             totals.proven += 1
         else:
-            yield Finding(attempt=row["id"], started_at=row["started_at"], url=url, problem=problem)
+            yield Finding(attempt=row["id"], started_at=row["started_at"], url=request.url, problem=problem)
 
 
-def requests_of(row: dict[str, Any]) -> list[str]:
-    """URLs that an attempt really asked, in order; none where it was refused before it left."""
-    outcome, chain = Outcome(row["outcome"]), [hop["url"] for hop in row["redirect_chain"]]
-    if not chain:
-        return [] if outcome in _REFUSALS and row["status"] is None else [row["url"]]
-    is_final_asked = outcome not in _NOT_ASKED or (row["error"] or "").startswith(LEADS_AWAY)
-    return [*chain, row["final_url"]] if is_final_asked else chain
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request of an attempt, with the decision that is on record for it."""
+
+    url: str
+    robots_hash: str | None
+    robots_rule: str | None
+
+
+def requests_of(row: dict[str, Any]) -> list[Request]:
+    """What an attempt really asked, in order; nothing where it was refused before it left.
+
+    Each redirect says whether its target was asked, and by which decision: nothing is guessed from the outcome. One
+    whose target was erased since cannot be judged."""
+    chain = row["redirect_chain"]
+    if not chain and row["status"] is None and Outcome(row["outcome"]) in _REFUSALS:
+        return []
+    first = Request(url=row["url"], robots_hash=row["robots_hash"], robots_rule=row["robots_rule"])
+    further = [
+        Request(url=hop["target"], robots_hash=hop["robots_hash"], robots_rule=hop["robots_rule"])
+        for hop in chain
+        if hop.get("target") not in (None, FORGOTTEN)
+    ]
+    return [first, *further]
 
 
 @dataclass(slots=True)
@@ -104,14 +119,12 @@ class _Auditor:
     conn: Conn
     agent: str
     snapshots: OrderedDict[tuple[str, str], _Snapshot] = field(default_factory=OrderedDict)
-    histories: OrderedDict[str, list[tuple[datetime, str]]] = field(default_factory=OrderedDict)
 
-    def problem_of(self, url: str, row: dict[str, Any]) -> str | None:
+    def problem_of(self, request: Request, kind: str) -> str | None:
         """Why a request is not proven to have been allowed; None where it is."""
-        if row["kind"] == AttemptKind.ROBOTS:
+        if kind == AttemptKind.ROBOTS:
             return None  # RFC 9309 §2.2.2: the file itself, and where it redirects to
-        origin = origin_of(url)
-        content = row["robots_hash"] if origin == origin_of(row["url"]) else self._hash_at(origin, row["finished_at"])
+        origin, content = origin_of(request.url), request.robots_hash
         if content is None:
             return "no robots.txt decision is on record for it"
         snapshot = _kept(self.snapshots, (origin, content), lambda: self._read(origin, content))
@@ -119,24 +132,17 @@ class _Auditor:
             return snapshot.problem
         if snapshot.rules is None:
             return f"snapshot {content[:12]} of its robots.txt disallows everything"
-        decision = snapshot.rules.decide(url, self.agent)
+        decision = snapshot.rules.decide(request.url, self.agent)
         if not decision.allowed:
             return f"snapshot {content[:12]} of its robots.txt disallows it: {decision.rule}"
-        return self._rule_problem(url, row, decision.rule)
+        return self._rule_problem(request, decision.rule)
 
-    def _rule_problem(self, url: str, row: dict[str, Any], rule: str) -> str | None:
+    def _rule_problem(self, request: Request, rule: str) -> str | None:
         """The rule on record must be the one that decides now, or the record is of something else."""
-        noted = row["robots_rule"]
-        if url != row["url"] or rule == ROBOTS_ITSELF or noted == rule:
+        noted = request.robots_rule
+        if rule == ROBOTS_ITSELF or noted == rule:
             return None
         return f"the rule on record is {noted!r}, but the snapshot decides by {rule!r}"
-
-    def _hash_at(self, origin: str, at: datetime) -> str | None:
-        """The answer of another origin's robots.txt that was the newest at a time."""
-        robots_url = join_url(origin, "/robots.txt") or origin
-        history = _kept(self.histories, origin, lambda: pg.robots_history(self.conn, robots_url))
-        position = bisect_right(history, at, key=lambda entry: entry[0])
-        return history[position - 1][1] if position else None
 
     def _read(self, origin: str, content: str) -> _Snapshot:
         row = pg.snapshot_of(self.conn, origin, content)

@@ -4,9 +4,9 @@ A store that is down is a finding, never an error: the doctor looks at everythin
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from datetime import UTC, datetime
 from pathlib import Path
 
 from dci_pipeline.connectors.loader import load_connectors
@@ -19,7 +19,12 @@ from dci_pipeline.stores.embedded import registry_url
 from dci_pipeline.stores.embedded.database import without_password
 from dci_pipeline.stores.pg import outbox, read
 from dci_pipeline.stores.pg.bulk import Conn
+from dci_pipeline.stores.pg.spend import ALERT as ALERT_OF_WASTE
 from dci_pipeline.stores.registry import Registry
+from dci_pipeline.upkeep import budgets
+from dci_pipeline.upkeep.ailments import ailments
+from dci_pipeline.upkeep.alerts import Trouble, settle
+from dci_pipeline.upkeep.findings import Finding, Severity
 
 MIB, GIB = 1024**2, 1024**3
 LOW_DISK = 2 * GIB
@@ -28,15 +33,10 @@ FULL_DISK = 256 * MIB
 """Free space under which PostgreSQL soon stops taking writes."""
 LONG_OUTBOX = 50_000
 """Rows that analytics has not got: about a day of 500 quiet connectors. The crawl goes on without it."""
+ALERT_KIND = "doctor"
+"""Kind of the alerts that the doctor writes."""
 SHARED_URLS = 20
 """URLs watched twice that are listed."""
-
-
-class Severity(StrEnum):
-    """How bad a finding is; critical ones make `dci doctor` exit 1."""
-
-    CRITICAL = "critical"
-    WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,6 @@ class StoreReport:
     answers: bool
     detail: str
     """Version, schema and size where it answers, else why not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that is wrong, and what to do."""
-
-    severity: Severity
-    subject: str
-    problem: str
-    cure: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +164,13 @@ def _ask_registry(settings: Settings) -> tuple[int | None, list[Finding]]:
             return None, [_old_schema(found)]
         with registry.transaction() as conn:
             queued = outbox.size(conn)
-            return queued, [*_queue(queued), *_runs(conn), *_shared(conn), *_alerts(conn)]
+            return queued, [
+                *_queue(queued),
+                *_runs(conn),
+                *_shared(conn),
+                *ailments(conn, settings, datetime.now(UTC)),
+                *_alerts(conn),
+            ]
     finally:
         registry.close()
 
@@ -226,14 +222,50 @@ def _shared(conn: Conn) -> Iterator[Finding]:
         )
 
 
+def write_alerts(settings: Settings, found: Diagnosis) -> None:
+    """Opens an alert for each finding and resolves those of earlier looks; nothing where the registry is down."""
+    if not found.stores[0].answers or found.outbox_rows is None:
+        return
+    registry = Registry(registry_url(settings))
+    try:
+        with registry.transaction() as conn:
+            settle(conn, ALERT_KIND, _troubles(found.findings))
+    finally:
+        registry.close()
+
+
+def _troubles(findings: Sequence[Finding]) -> Iterator[Trouble]:
+    """One a subject: an alert that told two things of one subject would be resolved with the first of them."""
+    by_subject: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if not finding.is_alert:
+            by_subject.setdefault(finding.subject, []).append(finding)
+    for subject, group in by_subject.items():
+        yield Trouble(
+            subject=subject,
+            severity=min(finding.severity for finding in group),  # critical comes before warning
+            message="; ".join(f"{finding.problem}: {finding.cure}" for finding in group),
+        )
+
+
 def _alerts(conn: Conn) -> Iterator[Finding]:
+    """What others have found; the doctor's own alerts say what this look says better."""
     for alert in read.open_alerts(conn):
+        if alert["kind"] == ALERT_KIND:
+            continue
         yield Finding(
             severity=Severity.CRITICAL if alert["severity"] == Severity.CRITICAL else Severity.WARNING,
             subject=alert["subject"],
             problem=alert["message"],
-            cure=f"the alert `{alert['kind']}` closes by itself when its cause is gone",
+            cure=_cure(alert["kind"], alert["subject"]),
+            is_alert=True,
         )
+
+
+def _cure(kind: str, subject: str) -> str:
+    if kind == ALERT_OF_WASTE:
+        return f"see why with `dci budgets`, then `dci budgets --reopen {subject}`"
+    return f"the alert `{kind}` closes by itself when its cause is gone"
 
 
 def _free_bytes(home: Path) -> int:
@@ -254,11 +286,12 @@ def _disk(home: Path, free: int) -> Iterator[Finding]:
 
 def _files(settings: Settings) -> Iterator[Finding]:
     try:
-        problems = load_connectors(settings.config_dir).problems
+        loaded = load_connectors(settings.config_dir)
     except DciError as exc:
         yield Finding(severity=Severity.CRITICAL, subject="connectors", problem=str(exc), cure="correct DCI_CONFIG_DIR")
         return
-    for problem in problems:
+    yield from budgets.findings(settings, loaded.specs)
+    for problem in loaded.problems:
         yield Finding(
             severity=Severity.WARNING,
             subject=Path(problem.path).stem,

@@ -1,5 +1,8 @@
 """Takedown, erasure, a deleted source: everything that is kept of a connector, a host or a URL is deleted.
 
+A URL is also taken out of what is kept of other pages: the redirects that passed it, the links that were found on it,
+logs. A URL's aliases go with it.
+
 Rows first with the objects tombstoned, then bytes and analytics, then the documents' rows, which until then are the
 record of what is still to be done: killed anywhere, the same call again finishes. Analytics hears of the deleted rows
 through the outbox too, so that a row which another process is just about to add is hidden. Whoever calls it holds the
@@ -26,6 +29,9 @@ BATCH = 200
 """Documents of one transaction: some thousand rows; more would hold the outbox's drain up, fewer cost round trips."""
 OBJECTS = 100
 """Bodies deleted in one transaction; their rows are locked meanwhile, and a writer of the same body waits."""
+
+ERASE_AT_ONCE = 5_000
+"""Ids in one deletion: 200 kB of a statement."""
 
 OnStep = Callable[[Counter[str]], None]
 
@@ -72,12 +78,22 @@ def forget(kept: Kept, target: Target, on_step: OnStep | None = None) -> Counter
         gone.update(_forget_batch(kept, keys))
         if on_step is not None:
             on_step(gone)
+    _erase_beside(kept, target)
     with kept.registry.transaction() as conn:
         gone.update(pg.forget_rest(conn, target))
+        gone.update({f"{table} (redacted)": n for table, n in pg.redact(conn, target).items()})
     delete_tombstoned(kept.registry, kept.archive)
     if target.kind == "connector":
         kept.analytics.erase(connector=[target.name])
     return +gone
+
+
+def _erase_beside(kept: Kept, target: Target) -> None:
+    """What analytics has of attempts that go or are redacted; the redacted ones come again through the outbox."""
+    with kept.registry.transaction() as conn:
+        ids = pg.attempts_beside(conn, target)
+    for start in range(0, len(ids), ERASE_AT_ONCE):
+        kept.analytics.erase(id=ids[start : start + ERASE_AT_ONCE])
 
 
 def count(registry: Registry, target: Target) -> Counter[str]:

@@ -18,10 +18,14 @@ from dci_pipeline.model.states import DocumentState
 from dci_pipeline.parsing.globs import compile_glob
 from dci_pipeline.parsing.opt_out import OptOut
 from dci_pipeline.parsing.robots import parse_robots, product_token
+from dci_pipeline.parsing.tdmrep import PATH as TDMREP
+from dci_pipeline.parsing.tdmrep import TdmRule, deciding
+from dci_pipeline.parsing.tdmrep import words as reservation_words
 from dci_pipeline.parsing.urls import host_of, path_and_query
 from dci_pipeline.scheduling.intervals import scale
 from dci_pipeline.settings import Settings
 from dci_pipeline.stores.pg.why import Known
+from dci_pipeline.upkeep.budgets import paid_sentences
 
 _LOOPBACK = ("localhost", "127.", "[::1]")
 """Hosts that may be crawled without a contact."""
@@ -136,10 +140,13 @@ def _switch(question: Question) -> Iterator[Reason]:
         yield _stop("connector", f"connector {spec.id} is switched off (enabled: false)")
     elif spec.automation == "paused":
         yield _stop("connector", f"automation of connector {spec.id} is paused; `dci run {spec.id}` works by hand")
+    elif question.known.connector is not None and question.known.connector["paused_at"] is not None:
+        since = _time(question.known.connector["paused_at"])
+        yield _stop("connector", f"connector {spec.id} was paused by hand on {since}; resume it on the operations site")
 
 
 _STATES = {
-    DocumentState.BLOCKED: "it is blocked since it was refused ({cls}); {again}",
+    DocumentState.BLOCKED: "it is blocked since it was refused ({cls}{rule}); {again}",
     DocumentState.REDIRECTED: "it leads to another page for good ({cls}), which is watched instead",
     DocumentState.RETIRED: "it failed {failures} times in a row, lastly by {cls}, and is given up",
     DocumentState.QUARANTINED: "it was gone {removed} times in a row; only a newer lastmod in a sitemap brings it back",
@@ -149,6 +156,12 @@ _DECIDES_AGAIN = {
     "ROBOTS": "a robots.txt that has changed decides again",
     "POLICY": "a change of {connector}.yaml has it decided again",
 }
+_DECIDES_AGAIN_BY = (
+    ("DCI_OPT_OUT", "it is asked again once the list no longer names the host"),
+    (TDMREP, "that file is read again every day, and another rule decides again"),
+    ("TDM-Reservation", "it is looked at again on {next_check}"),
+)
+"""Words of the rule that blocks → what decides again, where it is more than the YAML."""
 
 
 def _state(question: Question) -> Iterator[Reason]:
@@ -156,16 +169,43 @@ def _state(question: Question) -> Iterator[Reason]:
     if document is None:
         return
     state = DocumentState(document["state"])
+    if document["alias_of"]:
+        yield _stop("state", f"it is the same page as document {document['alias_of']}, which is watched instead")
+        return
     failures, cls = document["failures"], document["failure_class"] or "a redirect"
     if state in _STATES:
-        again = _DECIDES_AGAIN.get(cls, "only a forced run asks again").format(connector=question.spec.id)
-        words = _STATES[state].format(cls=cls, failures=failures, removed=document["removed_streak"], again=again)
+        rule = f": {document['blocked_by']}" if document["blocked_by"] and cls == "POLICY" else ""
+        words = _STATES[state].format(
+            cls=cls, rule=rule, failures=failures, removed=document["removed_streak"], again=_again(question, cls, rule)
+        )
         # A stopped document may have been made due again, by a new robots.txt or a newer lastmod.
         yield Reason(step="state", verdict="passes" if document["next_check"] else "stops", sentence=words)
     elif failures:
         yield _pass("state", f"it is {state}: {failures} failures in a row, lastly by {cls}")
     else:
         yield _pass("state", f"it is {state}")
+
+
+def _again(question: Question, cls: str, rule: str) -> str:
+    """What decides on a blocked document again."""
+    document = question.known.document or {}
+    due = _day(document["next_check"]) if document.get("next_check") else "a forced run"
+    by_rule = next((words for mark, words in _DECIDES_AGAIN_BY if mark in rule), None)
+    words = by_rule or _DECIDES_AGAIN.get(cls, "only a forced run asks again")
+    return words.format(connector=question.spec.id, next_check=due)
+
+
+def _tdmrep(question: Question) -> Iterator[Reason]:
+    host = question.known.host
+    if host is None or host["tdmrep_due"] is None:
+        return
+    rule = deciding(tuple(TdmRule(**rule) for rule in host["tdmrep"] or ()), question.url)
+    read_again = f"read again after {_time(host['tdmrep_due'])}"
+    if rule is not None:
+        yield _stop("mining", f"{reservation_words(rule)}, {read_again}")
+    else:
+        has = "reserves nothing here" if host["tdmrep"] else "is not there or reserves nothing"
+        yield _pass("mining", f"its {TDMREP} {has} ({read_again})")
 
 
 def _robots(question: Question) -> Iterator[Reason]:
@@ -268,6 +308,12 @@ def _interval_words(question: Question, document: dict[str, Any]) -> str:
     return f"{base}, times {scale(score):g} for its change score of {score:.2f} ({seen})"
 
 
+def _paid(question: Question) -> Iterator[Reason]:
+    failures = question.known.document["failures"] if question.known.document else 0
+    for sentence in paid_sentences(question.spec, question.settings, question.known.accounts, failures):
+        yield _pass("paid rungs", sentence)
+
+
 def _lease(question: Question) -> Iterator[Reason]:
     holder = question.known.holder
     if holder is not None:
@@ -281,9 +327,11 @@ STEPS: tuple[Callable[[Question], Iterable[Reason]], ...] = (
     _switch,
     _state,
     _robots,
+    _tdmrep,
     _host,
     _rate,
     _schedule,
+    _paid,
     _lease,
 )
 """In the order in which a request meets them."""

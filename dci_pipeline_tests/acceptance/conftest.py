@@ -9,6 +9,7 @@ import pytest
 
 from dci_pipeline.runners.stores import Stores, open_stores
 from dci_pipeline.settings import Settings
+from dci_pipeline_tests.acceptance.shell import Shell, opened_shell
 from dci_pipeline_tests.acceptance.world import Servers, World, make_world, run_servers
 
 
@@ -45,4 +46,11 @@ def world_servers() -> Iterator[Servers]:
 @pytest.fixture
 def world(world_servers: Servers) -> Iterator[World]:
     with make_world(world_servers) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    """An installation of a test module's own, used by commands."""
+    with opened_shell() as made:
         yield made

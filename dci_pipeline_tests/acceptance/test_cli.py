@@ -3,14 +3,9 @@
 import hashlib
 import json
 import os
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,80 +13,16 @@ import pytest
 
 from dci_pipeline.demo import DemoSite, RunningDemo, serve
 from dci_pipeline.settings import REPO_ROOT
+from dci_pipeline_tests.acceptance.shell import Shell
 
 pytestmark = pytest.mark.acceptance
 
-DCI = [sys.executable, "-c", "from dci_pipeline.cli.main import main; main()"]
 STATS = {
     "discovered", "registered", "selected", "fetched", "notModified", "changed", "unchanged", "markupOnly", "failed",
     "quarantined", "extracted", "entities", "valid", "rejected", "created", "updated", "events", "provenanceRows",
     "credits", "avgMs",
 }  # fmt: skip
-KEEPER = [
-    sys.executable,
-    "-c",
-    "import sys\n"
-    "from dci_pipeline.runners.stores import open_stores\n"
-    "from dci_pipeline.settings import load_settings\n"
-    "stores = open_stores(load_settings())\n"
-    "stores.analytics.ping()\n"
-    "sys.stdin.read()\n"
-    "stores.close()\n",
-]
-"""A user of the embedded servers, so that they are not stopped and started between two commands."""
 OSLO = "/facilities/oslo-2"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shell:
-    """A clean shell in which only the home of the installation is said."""
-
-    home: Path
-    more: Mapping[str, str]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """All that a command is told."""
-        return {"PATH": os.defpath, "HOME": str(self.home), "DCI_HOME": str(self.home), **self.more}
-
-    def start(self, *words: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-        """A command that goes on."""
-        return subprocess.Popen(
-            [*DCI, *words], stdout=stdout, stderr=subprocess.PIPE, env=self.environment, cwd=self.home
-        )
-
-    def run(self, *words: str, code: int = 0) -> str:
-        """Stdout of a command that must exit with `code`."""
-        return self.run_bytes(*words, code=code).decode()
-
-    def run_bytes(self, *words: str, code: int = 0) -> bytes:
-        started = self.start(*words)
-        out, err = started.communicate(timeout=120)
-        assert started.returncode == code, (words, out.decode()[-2000:], err.decode()[-2000:])
-        assert b"Traceback" not in err, err.decode()
-        return out
-
-    def lines(self, *words: str, code: int = 0) -> list[dict[str, Any]]:
-        """Objects of a command with --json."""
-        return [json.loads(line) for line in self.run(*words, "--json", code=code).splitlines()]
-
-    def last(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """The object on the last line."""
-        return self.lines(*words, code=code)[-1]
-
-    def with_(self, **more: str) -> "Shell":
-        return Shell(home=self.home, more={**self.more, **more})
-
-
-@pytest.fixture(scope="module")
-def shell() -> Iterator[Shell]:
-    """Below /tmp and open to all, because root's database server runs as another user."""
-    home = Path(tempfile.mkdtemp(prefix="dci-cli-", dir="/tmp"))
-    home.chmod(0o755)
-    shell = Shell(home=home, more={})
-    with subprocess.Popen(KEEPER, stdin=subprocess.PIPE, env=shell.environment, cwd=home):
-        yield shell  # the keeper ends when its stdin is closed, and the embedded servers with it
-    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +109,43 @@ def test_inspect_of_an_unknown_page_is_one_sentence(shell: Shell, demo: dict[str
     assert (started.returncode, out) == (1, b"")
     assert err.startswith(b"dci: there is no document 'http://127.0.0.1/nowhere'; ")
     assert err.count(b"\n") == 1
+
+
+def test_extract_shows_what_the_archived_bytes_give_and_why_a_field_is_empty(
+    shell: Shell, demo: dict[str, Any], page: str, tmp_path: Path
+) -> None:
+    text = (REPO_ROOT / "config" / "connectors" / "demo.yaml").read_text()
+    edited = text.replace("status: {css: .spec-status}", "status: {css: .spec-gone}")
+    (tmp_path / "demo.yaml").write_text(edited.replace("8391", page.split(":")[2].partition("/")[0]))
+    (found,) = shell.with_(DCI_CONFIG_DIR=str(tmp_path)).lines("extract", page, "--connector", "demo")
+    power = next(value for value in found["fields"] if value["property"] == "power_mw")
+    assert (power["value"], power["unit"], power["locator"]) == (24.0, "MW", "css:.spec-power")
+    assert found["empty"] == [{"item": "", "property": "status", "reason": "css: .spec-gone matches nothing"}]
+    assert [entity["properties"]["power_mw"] for entity in found["entities"]] == ["24"]
+    started = shell.start("extract", "http://127.0.0.1/nowhere")
+    _, err = started.communicate(timeout=60)
+    assert (started.returncode, err.count(b"\n")) == (1, 1)
+    assert err.startswith(b"dci: there is no document 'http://127.0.0.1/nowhere'; ")
+
+
+def test_a_page_is_recorded_from_the_archive_and_replayed_without_stores(
+    shell: Shell, demo: dict[str, Any], page: str, tmp_path: Path
+) -> None:
+    text = (REPO_ROOT / "config" / "connectors" / "demo.yaml").read_text()
+    (tmp_path / "demo.yaml").write_text(text)
+    here = shell.with_(DCI_CONFIG_DIR=str(tmp_path))
+    recorded = here.last("test", "demo", "--record", page, "--name", "oslo")
+    assert recorded["path"] == str(tmp_path / "fixtures" / "demo" / "oslo.json")
+    nowhere = here.with_(DATABASE_URL="postgresql://127.0.0.1:1/none")
+    assert nowhere.lines("test") == [{"connector": "demo", "fixture": "oslo", "differences": []}]
+    (tmp_path / "demo.yaml").write_text(text.replace(".spec-power", ".spec-gone"))
+    (told,) = nowhere.lines("test", "demo", code=1)
+    assert told["differences"] == ["power_mw is empty (css: .spec-gone matches nothing), expected 24.0 MW"]
+
+
+def test_a_reprocess_is_foretold_without_a_request(shell: Shell, demo: dict[str, Any]) -> None:
+    found = shell.last("reprocess", "demo", "--dry-run")
+    assert (found["dry_run"], found["status"], found["requests"], found["differences"]) == (True, "ok", 0, [])
 
 
 def test_docs_lists_what_is_watched_and_all_of_it_with_all(shell: Shell, demo: dict[str, Any]) -> None:

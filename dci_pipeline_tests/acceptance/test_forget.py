@@ -2,15 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from dci_pipeline.runners.drain import drain
+from dci_pipeline.stores.analytics import AnalyticsStore, open_analytics
 from dci_pipeline.stores.pg import forget as pg
 from dci_pipeline.stores.pg.forget import Target
 from dci_pipeline.stores.tables import SQLModel
 from dci_pipeline.upkeep import forget as forgetting
 from dci_pipeline.upkeep.forget import Kept, count, forget, target_of
+from dci_pipeline_tests import servers_http
 from dci_pipeline_tests.acceptance.world import World, hall
 
 TABLES = (
@@ -208,3 +211,67 @@ def test_every_table_with_a_connector_is_forgotten() -> None:
 )
 def test_a_word_names_a_connector_a_url_or_a_host(world: World, what: str, kind: str) -> None:
     assert target_of(what, [world.spec], ["old_one"]).kind == kind
+
+
+# -- a URL in the rows of other pages
+
+
+@pytest.fixture
+def named(world: World) -> Iterator[World]:
+    """A page that others were found on, were led by and lead to, with the analytics engine itself."""
+    world.stores = replace(world.stores, analytics=open_analytics(world.settings))
+    world.stores.analytics.migrate()
+    world.yaml = world.yaml.replace('{{sitemaps: ["{base}/sitemap.xml"]}}', "{{sitemaps: [], links: {{depth: 5}}}}")
+    world.put("/", '<a href="/halls/secret">1</a><a href="/halls/secretly">2</a><a href="/halls/way">3</a>')
+    world.put("/halls/secret", hall("Secret", 5, '<a href="/halls/found">f</a><a href="/halls/out">o</a>'))
+    world.put("/halls/secretly", hall("Secretly", 6))
+    world.put("/halls/found", hall("Found", 7))
+    world.put("/halls/end", hall("End", 8))
+    world.answers["/halls/way"] = servers_http.redirect(f"{world.base}/halls/by-secret")
+    world.answers["/halls/by-secret"] = servers_http.redirect(f"{world.base}/halls/end")
+    world.answers["/halls/out"] = servers_http.redirect("http://elsewhere.example/halls/secret")
+    world.crawl()
+    yield world
+    world.stores.analytics.close()
+
+
+def _everywhere(world: World, words: str) -> list[str]:
+    """Tables and analytics tables that hold these words anywhere, old versions of their rows included."""
+    found = [
+        table.name for table in SQLModel.metadata.sorted_tables
+        if world.value(f"select count(*) from {table.name} t where position(%s in t::text) > 0", words)
+    ]  # fmt: skip
+    analytics = world.stores.analytics
+    assert isinstance(analytics, AnalyticsStore)
+    for table in ("crawl_log", "page_changes", "entity_changes"):
+        rows = analytics.query(f"select * from {table}")
+        found += [f"analytics {table}"] if any(words in str(row) for row in rows) else []
+    return found
+
+
+def test_a_forgotten_url_is_in_no_row_of_any_other_page(named: World) -> None:
+    hop = f"{named.base}/halls/by-secret"
+    assert {"attempts", "captures", "analytics crawl_log"} <= set(_everywhere(named, hop))
+    for path in ("/halls/by-secret", "/halls/secret"):
+        counted = count(named.stores.registry, _url(named, path))
+        gone = forget(_kept(named), _url(named, path))
+        assert {t: n for t, n in counted.items() if n} == {t: n for t, n in gone.items() if n}
+        drain(named.stores)
+        assert forget(_kept(named), _url(named, path)) == Counter()
+    assert _everywhere(named, hop) == []
+    assert _everywhere(named, f'{named.base}/halls/secret"') == _everywhere(named, f"{named.base}/halls/secret,") == []
+    assert named.value("select count(*) from discoveries where origin = 'forgotten'") == 2
+    [chain] = named.column("select redirect_chain from attempts where url like '%%/way'")
+    assert [step["url"] for step in chain] == [f"{named.base}/halls/way", "forgotten"]
+    assert isinstance(named.stores.analytics, AnalyticsStore)
+    [logged] = named.stores.analytics.query("select redirect_chain from crawl_log_current where url like '%/way'")
+    assert logged["redirect_chain"] == [f"302 {named.base}/halls/way", "302 forgotten"]
+    assert named.document("/halls/secretly")["state"] == "active", "a longer URL is another"
+
+
+def test_a_forgotten_host_is_in_no_row_of_another_hosts_pages(named: World) -> None:
+    assert "attempts" in _everywhere(named, "elsewhere.example")
+    forget(_kept(named), target_of("elsewhere.example", [named.spec], []))
+    drain(named.stores)
+    assert _everywhere(named, "elsewhere.example") == []
+    assert named.value("select count(*) from documents") > 5

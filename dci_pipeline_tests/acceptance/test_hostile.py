@@ -153,7 +153,8 @@ def crowd(world: World) -> Iterator[Crowd]:
     with contextlib.ExitStack() as stack:
         hostile = {name: stack.enter_context(servers_http.serve(_routes(own))) for name, (_, own) in CASES.items()}
         calm = servers_http.robots("User-agent: *\nDisallow:\n")
-        storm = stack.enter_context(servers_http.serve({"/robots.txt": calm, "*": Answer(status=429)}))
+        no_terms = {"/robots.txt": calm, "/.well-known/tdmrep.json": Answer(status=404)}
+        storm = stack.enter_context(servers_http.serve({**no_terms, "*": Answer(status=429)}))
         wrong_name = stack.enter_context(servers_http.serve({"*": Answer()}, tls=tls.server))
         gathered = Crowd(hostile, storm, wrong_name)
         world.hosts = gathered.hosts

@@ -13,6 +13,7 @@ import pytest
 
 from dci_pipeline.errors import ObjectMissing, SettingsError
 from dci_pipeline.model.states import Stage
+from dci_pipeline.runners.opt_out import reopen_opted_in
 from dci_pipeline.settings import REPO_ROOT
 from dci_pipeline.stores.pg import hosts, read
 from dci_pipeline_tests import servers_http
@@ -316,6 +317,42 @@ def test_a_host_that_has_opted_out_is_not_asked_for_anything(world: World, tmp_p
     assert error == f"127.0.0.1:{world.site.port} has opted out (DCI_OPT_OUT)"
     assert world.column("select distinct state from documents where kind = 'page'") == ["blocked"]
     assert world.column("select rule from reviews") == [error]
+
+
+@pytest.mark.parametrize("by", ["run", "sync"])
+def test_a_host_that_leaves_the_opt_out_list_is_asked_again(world: World, tmp_path: Path, by: str) -> None:
+    put_halls(world, 2)
+    world.crawl(stages=NETWORK[:1])
+    opted_out(world, tmp_path, f"127.0.0.1:{world.site.port}\n")
+    world.crawl(days=10)
+    assert {row["blocked_by"] for row in world.rows("select blocked_by from documents where kind = 'page'")} == {
+        f"127.0.0.1:{world.site.port} has opted out (DCI_OPT_OUT)"
+    }
+
+    opted_out(world, tmp_path, "example.org\n")
+    if by == "sync":
+        spec = world.spec
+        assert reopen_opted_in(world.stores, world.settings, [spec.id]) == 3
+        assert reopen_opted_in(world.stores, world.settings, ["another"]) == 0
+    world.crawl(days=20)
+    assert world.column("select distinct state from documents where kind = 'page'") == ["active"]
+    assert world.outcomes("/halls/1")[-1] == "fetched"
+
+
+def test_a_page_whose_redirect_led_to_an_opted_out_host_stays_blocked_while_that_host_is_on_the_list(
+    world: World, tmp_path: Path
+) -> None:
+    world.hosts = ["localhost"]
+    world.put("/halls/1", hall("Hall 1", 12))
+    world.answers["/halls/1"] = servers_http.redirect(f"http://localhost:{world.site.port}/halls/1")
+    opted_out(world, tmp_path, "localhost\n")
+    world.crawl()
+    assert world.document("/halls/1")["state"] == "blocked"
+    world.crawl(days=1)
+    assert world.asked("/halls/1") == []
+    opted_out(world, tmp_path, "")
+    world.crawl(days=2)
+    assert len(world.asked("/halls/1")) >= 1
 
 
 def test_an_opt_out_list_that_cannot_be_read_stops_the_run(world: World, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_past_day_is_extracted_again_from_the_archive_without_one_request(
     world.turn_into_past()
     world.site.asked.clear()
     connections = world.site.connections
-    monkeypatch.setattr(extract_stage, "EXTRACTOR_CODE", "2")
+    monkeypatch.setattr(extract_stage, "EXTRACTOR_CODE", "next")
 
     with no_sockets_but_for_stores(world, monkeypatch) as tried:
         counts = world.recompute()
@@ -89,7 +89,7 @@ def read_more(world: World, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
             return fields
         return (*fields, FieldValue(property="operator", raw="Acme", value="Acme", locator="css:footer"))
 
-    monkeypatch.setattr(extract_stage, "EXTRACTOR_CODE", "2")
+    monkeypatch.setattr(extract_stage, "EXTRACTOR_CODE", "next")
     monkeypatch.setattr(extract_stage, "read_fields", read)
 
 

@@ -19,7 +19,7 @@ from dci_pipeline.runners.due import due_rows
 from dci_pipeline.runners.family import fail_run, finish_run
 from dci_pipeline.runners.lease import process_name
 from dci_pipeline.stores.pg import hosts
-from dci_pipeline_tests.acceptance.world import World, hall
+from dci_pipeline_tests.acceptance.world import NETWORK, World, hall
 from dci_pipeline_tests.servers_http import Answer, Asked, redirect, robots, serve
 
 pytestmark = pytest.mark.acceptance
@@ -361,11 +361,13 @@ def test_other_hosts_go_on_while_one_waits_for_its_slot(world: World, short_slot
 def test_a_wait_that_outlasts_the_slice_leaves_the_host_due_with_one_skipped_attempt(
     world: World, short_slots: None
 ) -> None:
-    world.robots = "User-agent: *\nDisallow:\nCrawl-delay: 60\n"
     world.settings = world.settings.model_copy(update={"run_slice_s": 20})
     for number in range(10):
         world.put(f"/halls/{number}", hall(f"Hall {number}", number))
-    world.crawl()
+    world.crawl(stages=NETWORK[:1])
+    world.execute("delete from robots_snapshots")
+    world.robots = "User-agent: *\nDisallow:\nCrawl-delay: 60\n"
+    world.crawl(stages=NETWORK[1:])
     found = world.rows("select outcome, count(*) as n from attempts where kind = 'page' group by outcome")
     assert sum(row["n"] for row in found if row["outcome"] == "skipped") in (1, 2)
     assert world.value("select count(*) from documents where kind = 'page' and next_check <= now()") >= 7

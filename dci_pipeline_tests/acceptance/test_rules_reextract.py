@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from dci_pipeline.runners.due import due_rows
-from dci_pipeline_tests.acceptance.world import World, hall
+from dci_pipeline_tests.acceptance.world import NETWORK, World, hall
 
 pytestmark = pytest.mark.acceptance
 
@@ -16,7 +16,7 @@ def unfinished(world: World) -> tuple[date, ...]:
 
 
 def bump(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dci_pipeline.stages.extract.EXTRACTOR_CODE", "2")
+    monkeypatch.setattr("dci_pipeline.stages.extract.EXTRACTOR_CODE", "next")
 
 
 def crawled_yesterday_and_today(world: World) -> None:
@@ -62,3 +62,17 @@ def test_with_current_only_windows_of_current_bodies_are_read(world: World, monk
     world.crawl(days=40)
     bump(monkeypatch)
     assert unfinished(world) == (world.today,)
+
+
+def test_bodies_that_no_group_wants_any_more_are_no_unfinished_work(world: World) -> None:
+    """A run would find nothing to do with them, and be asked for again at every look."""
+    world.put("/halls/1", hall("One", 12))
+    world.crawl(stages=NETWORK)
+    world.turn_into_past()
+    assert unfinished(world) == (world.yesterday,)
+    world.yaml = world.yaml.replace('  hall: {{match: ["/halls/*"]', '  hall: {{match: ["/rooms/*"]')
+    world.yaml = world.yaml.replace('page: {{match: ["/**"]', 'page: {{match: ["/notes/*"]').replace(
+        "page_type: facility", "page_type: room"
+    )
+    world.yaml = world.yaml.replace("  facility:\n    entity", "  room:\n    entity")
+    assert unfinished(world) == ()

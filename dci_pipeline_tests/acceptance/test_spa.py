@@ -10,8 +10,8 @@ import pytest
 
 from dci_pipeline.http import chromium
 from dci_pipeline.upkeep.audit import Totals, audit
-from dci_pipeline_tests.acceptance.world import World, etag_of, hall
-from dci_pipeline_tests.servers_http import Answer, Asked
+from dci_pipeline_tests.acceptance.world import NETWORK, World, etag_of, hall
+from dci_pipeline_tests.servers_http import Answer, Asked, redirect, silent
 
 pytestmark = pytest.mark.browser
 
@@ -90,7 +90,8 @@ def test_facilities_are_read_from_the_rendered_page_and_a_second_crawl_finds_not
 def test_the_document_is_asked_for_once_and_each_request_is_on_record(spa: World) -> None:
     spa.crawl()
     assert [len(spa.asked(path)) for path in ("/halls/1", "/api/halls/1")] == [1, 1]
-    rows = spa.rows("select url, outcome, robots_rule from attempts where kind = 'subrequest' order by url")
+    rows = spa.rows("select url, outcome, robots_rule from attempts where kind = 'subrequest'"
+                    " and url not similar to '%%/api/[0-9a-f]+' order by url")  # fmt: skip
     assert [(row["url"].removeprefix(spa.base), row["outcome"]) for row in rows] == [
         ("/api/halls/1", "fetched"),
         ("/api/halls/2", "fetched"),
@@ -249,3 +250,89 @@ def test_a_connector_that_stays_at_level_one_starts_no_browser(spa: World) -> No
     spa.yaml = spa.yaml.replace("max_level: 2", "max_level: 1")
     spa.crawl()
     assert spa.asked("/app.js") == []
+
+
+# -- pages that are none
+
+NO_PAGE = "<h1>Nothing here</h1><p>Whatever you were looking for is not on this site any more.</p>"
+
+
+def test_a_rendered_page_that_looks_like_the_answer_to_a_random_path_is_none(spa: World) -> None:
+    spa.answers["/app.js"] = Answer(
+        headers=(("Content-Type", "text/javascript"),), body=APP.replace(b"<p>Nothing to show.</p>", NO_PAGE.encode())
+    )
+    spa.crawl()
+    assert powers(spa) == {"Hall 1": 11.0, "Hall 2": 12.0}
+    del spa.answers["/api/halls/2"]
+    spa.crawl(days=40)
+    assert attempts(spa, "/halls/2")[-1] == (
+        2, "SOFT_404", "the page is like the host's answer to a path that does not exist"
+    )  # fmt: skip
+    assert attempts(spa, "/halls/1")[-1][1] == "fetched"
+    assert powers(spa) == {"Hall 1": 11.0, "Hall 2": 12.0}, "an error page removes nothing"
+    probes = spa.value("select count(*) from attempts where kind = 'probe'")
+    spa.crawl(days=50, force=True)
+    assert spa.value("select count(*) from attempts where kind = 'probe'") == probes, "learned once"
+
+
+def assert_proven(world: World) -> None:
+    """Every request that reached the server is on record, and was allowed."""
+    totals, agent = Totals(), world.settings.user_agent
+    assert list(audit(world.stores.registry, "halls", user_agent=agent, since=None, totals=totals)) == []
+    assert totals.proven == totals.requests == len(world.site.asked)
+
+
+SENDING = b"""<!DOCTYPE html><html><body><div id="root"></div><script>
+Promise.allSettled([...Array(27).keys()].map(n => fetch('/count/' + (n % 25), {method: 'POST'}))).then(() => {
+  document.getElementById('root').innerHTML =
+    '<main><h1>Hall 1</h1><p>Hall 1 was built beside the old harbour.</p><p class="power">12 MW</p></main>';
+});
+</script></body></html>"""
+
+
+def test_refusals_beyond_those_on_record_are_counted_to_the_last(spa: World) -> None:
+    spa.pages.clear()
+    spa.put("/halls/1", SENDING)
+    spa.crawl(stages=NETWORK)
+    rows = spa.rows("select url, outcome, error from attempts where kind = 'subrequest' and outcome = 'POLICY'")
+    listed = [row for row in rows if "/count/" in row["url"]]
+    assert (len(listed), len(rows)) == (20, 21)
+    [others] = [row for row in rows if row not in listed]
+    assert others["url"] == f"{spa.base}/halls/1"
+    assert others["error"] == "refused requests of the page beside those on record: 7"
+
+
+POLLING = b"""<!DOCTYPE html><html><body><main><h1>Hall 1</h1></main><script>
+fetch('/api/moved');
+const main = document.querySelector('main');
+main.innerHTML += '<p>Hall 1 was built beside the old harbour.</p><p class="power">12 MW</p>';
+</script></body></html>"""
+
+
+def test_a_request_that_is_open_when_the_page_is_done_is_on_record_with_its_redirects(spa: World) -> None:
+    spa.pages.clear()
+    spa.yaml = spa.yaml.replace("page_type: facility,", "page_type: facility, min_level: 2,")
+    spa.put("/halls/1", POLLING)
+    spa.answers["/api/moved"] = redirect("/api/events")
+    spa.site.routes["/api/events"] = silent()
+    spa.crawl(stages=NETWORK)
+    assert spa.outcomes("/halls/1") == ["fetched"]
+    [row] = spa.rows("select * from attempts where kind = 'subrequest' and url like '%%/api/moved'")
+    assert (row["url"], row["outcome"]) == (f"{spa.base}/api/moved", "UNKNOWN")
+    assert row["error"] == "the page was done before the answer came"
+    assert row["final_url"] == f"{spa.base}/api/events"
+    assert_proven(spa)
+
+
+def test_a_page_that_is_redirected_and_then_moves_on_by_script_has_both_ways_on_record(spa: World) -> None:
+    spa.pages.clear()
+    spa.yaml = spa.yaml.replace("page_type: facility,", "page_type: facility, min_level: 2,")
+    spa.put("/halls/1", hall("Hall 1", 12))
+    spa.put("/halls/moving", b"<!DOCTYPE html><html><body><script>location.replace('/halls/1')</script></body></html>")
+    spa.answers["/halls/old"] = redirect("/halls/moving")
+    spa.listed = {"/halls/old"}
+    spa.crawl(stages=NETWORK)
+    [row] = spa.rows("select redirect_chain, final_url from attempts where url like '%%/halls/old'")
+    assert [hop["target"] for hop in row["redirect_chain"]] == [f"{spa.base}/halls/moving"]
+    assert row["final_url"] == f"{spa.base}/halls/1"
+    assert_proven(spa)

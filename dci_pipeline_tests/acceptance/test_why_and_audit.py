@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from dci_pipeline.upkeep.audit import Finding, Totals, audit, requests_of
 from dci_pipeline.upkeep.why import Answer, Question, answer
 from dci_pipeline_tests.acceptance.world import World, hall
 from dci_pipeline_tests.servers_http import Answer as HttpAnswer
-from dci_pipeline_tests.servers_http import redirect
+from dci_pipeline_tests.servers_http import html, redirect, robots, serve
 
 Dci = Callable[..., tuple[int, list[dict[str, Any]]]]
 
@@ -145,6 +146,53 @@ def test_a_redirect_is_a_request_of_its_own(world: World) -> None:
     assert totals.requests == len(world.site.asked)
 
 
+STRICTER = b"User-agent: *\nDisallow: /"
+
+
+def test_a_redirect_is_judged_by_the_snapshot_that_decided_on_it_and_by_no_newer_one(world: World) -> None:
+    with serve({"/robots.txt": robots("User-agent: *\nDisallow: /old\n"), "*": html("<p>Moved here</p>")}) as other:
+        world.hosts = [f"127.0.0.1:{other.port}"]
+        world.answers["/halls/old"] = redirect(other.url("/new"))
+        world.listed = {"/halls/old"}
+        world.crawl()
+        requests = len(world.site.asked) + len(other.asked)
+    [hop] = world.value("select redirect_chain from attempts where url like '%%/halls/old'")
+    lenient = world.value("select hash from robots_snapshots where origin = %s", origin_of(other.url("/")))
+    assert (hop["target"], hop["robots_hash"], hop["robots_rule"]) == (other.url("/new"), lenient, "no rule matches")
+    # Another connector had read a stricter file by the time the attempt ended.
+    strict = sha256(STRICTER).hexdigest()
+    world.execute(
+        "insert into robots_snapshots (origin, hash, is_good, body, first_fetched_at, fetched_at, expires_at)"
+        " values (%s, %s, true, %s, now(), now(), now())",
+        origin_of(other.url("/")), strict, STRICTER,
+    )  # fmt: skip
+    world.execute("update attempts set robots_hash = %s where url = %s", strict, other.url("/robots.txt"))
+    found, totals = _audit(world)
+    assert (found, totals.requests) == ([], requests)
+
+    world.execute(
+        "update attempts set redirect_chain = jsonb_set(redirect_chain, '{0,robots_hash}', to_jsonb(%s::text))"
+        " where url like '%%/halls/old'",
+        strict,
+    )
+    [finding], _ = _audit(world)
+    assert finding.url == other.url("/new")
+    assert "disallows it: Disallow: /" in finding.problem
+
+
+def test_a_page_whose_terms_forbid_it_behind_a_redirect_was_asked(world: World) -> None:
+    world.answers["/halls/old"] = redirect("/halls/1")
+    world.answers["/halls/1"] = HttpAnswer(
+        headers=(("Content-Type", "text/html"), ("TDM-Reservation", "1")), body=hall("Hall 1", 12)
+    )
+    world.listed = {"/halls/old"}
+    world.crawl()
+    assert world.outcomes("/halls/old") == ["POLICY"]
+    found, totals = _audit(world)
+    assert found == []
+    assert (totals.requests, totals.refused) == (len(world.site.asked), 0)
+
+
 def test_a_refused_redirect_target_was_not_asked(world: World) -> None:
     world.robots = "User-agent: *\nDisallow: /halls/secret\n"
     world.answers["/halls/old"] = redirect("/halls/secret")
@@ -183,27 +231,30 @@ def test_only_what_was_asked_since_a_time_is_audited(crawled: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "status", "chain", "error", "asked"),
+    ("outcome", "status", "chain", "asked"),
     [
-        ("fetched", 200, [], None, ["a"]),
-        ("TIMEOUT", None, [], "no answer", ["a"]),
-        ("ROBOTS", None, [], "robots.txt", []),
-        ("skipped", None, [], "rate", []),
-        ("fetched", 200, ["a", "b"], None, ["a", "b", "z"]),
-        ("ROBOTS", 301, ["a"], "refuses the redirect", ["a"]),
-        ("REDIRECT", 200, ["a"], "it leads away to z", ["a", "z"]),
-        ("REDIRECT", 301, ["a"], "it leads out of the connector's hosts", ["a"]),
-        ("REDIRECT_LOOP", 302, ["a", "b"], "redirects lead back to a", ["a", "b"]),
+        ("fetched", 200, [], ["a h1"]),
+        ("TIMEOUT", None, [], ["a h1"]),
+        ("ROBOTS", None, [], []),
+        ("skipped", None, [], []),
+        ("POLICY", None, [], []),
+        ("POLICY", 200, [], ["a h1"]),
+        ("fetched", 200, [("a", "b"), ("b", "z")], ["a h1", "b ha", "z hb"]),
+        ("POLICY", 200, [("a", "z")], ["a h1", "z ha"]),
+        ("ROBOTS", 301, [("a", None)], ["a h1"]),
+        ("TIMEOUT", None, [("a", "z")], ["a h1", "z ha"]),
+        ("REDIRECT_LOOP", 302, [("a", "b"), ("b", None)], ["a h1", "b ha"]),
     ],
 )
-def test_the_urls_that_an_attempt_asked(
-    outcome: str, status: int | None, chain: list[str], error: str | None, asked: list[str]
+def test_the_requests_that_an_attempt_made_and_what_decided_on_each(
+    outcome: str, status: int | None, chain: list[tuple[str, str | None]], asked: list[str]
 ) -> None:
+    hops = [{"status": 301, "url": u, "target": t, "robots_hash": f"h{u}", "robots_rule": None} for u, t in chain]
     row = {
-        "outcome": outcome, "status": status, "error": error, "url": "a", "final_url": "z",
-        "redirect_chain": [{"status": 301, "url": url} for url in chain],
+        "outcome": outcome, "status": status, "url": "a", "redirect_chain": hops, "robots_hash": "h1",
+        "robots_rule": None,
     }  # fmt: skip
-    assert requests_of(row) == asked
+    assert [f"{request.url} {request.robots_hash}" for request in requests_of(row)] == asked
 
 
 @pytest.fixture

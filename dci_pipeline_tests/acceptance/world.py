@@ -41,14 +41,14 @@ from dci_pipeline_tests.servers_http import Answer, Asked, Site
 HTML = ("Content-Type", "text/html; charset=utf-8")
 NETWORK = (Stage.DISCOVERED_URLS, Stage.RAW_ARCHIVE)
 
-YAML = """\
+_YAML = """\
 id: halls
 homepage: {base}/
 hosts: {hosts}
-discovery: {{sitemaps: ["{base}/sitemap.xml"]}}
+discovery: {{DISCOVERY}}
 groups:
   hall: {{match: ["/halls/*"], page_type: facility, priority: 80, every: 7d}}
-  page: {{match: ["/**"], every: 7d}}
+  OTHERS
 fetch: {{requests_per_second: 900, concurrency: 2}}
 extract:
   facility:
@@ -57,6 +57,14 @@ extract:
       name: {{css: h1}}
       power_mw: {{css: .power, as: number, unit: MW}}
 """
+
+
+def halls_yaml(*, discovery: str, others: str) -> str:
+    """A connector of halls, to be formatted with `base` and `hosts`; `others` is the group of what is no hall."""
+    return _YAML.replace("DISCOVERY", discovery).replace("OTHERS", others)
+
+
+YAML = halls_yaml(discovery='sitemaps: ["{base}/sitemap.xml"]', others='page: {{match: ["/**"], every: 7d}}')
 
 OUTCOME = {
     "captures": "url, content_hash, extracted_hash, verdict",
@@ -82,6 +90,14 @@ def hall(name: str, power: int, extra: str = "") -> bytes:
 
 def etag_of(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+
+
+def conditional(asked: Asked, body: bytes) -> Answer:
+    """A page with its ETag, or 304 where the request has it."""
+    validator = ("ETag", etag_of(body))
+    if asked.headers.get("if-none-match") == validator[1]:
+        return Answer(status=304, headers=(validator,))
+    return Answer(headers=(HTML, validator), body=body)
 
 
 @dataclass(slots=True)
@@ -185,10 +201,7 @@ class World:
         """A body with its ETag, or 304 where the request has it."""
         if not self.has_validators:
             return Answer(headers=(HTML,), body=body)
-        validator = ("ETag", etag_of(body))
-        if asked.headers.get("if-none-match") == validator[1]:
-            return Answer(status=304, headers=(validator,))
-        return Answer(headers=(HTML, validator), body=body)
+        return conditional(asked, body)
 
     def sitemap(self) -> bytes:
         paths = self.pages if self.listed is None else self.listed

@@ -57,7 +57,7 @@ class PlainLoader:
         sent()
         return await self.fetcher.fetch(FetchRequest(url=request.url, headers=request.own_headers, timeout_s=20))
 
-    def refuse(self, request: PageRequest) -> None:
+    def refuse(self, request: PageRequest, why: str) -> None:
         self.refused.append(f"{request.method} {request.url}")
 
 

@@ -1,8 +1,10 @@
 """What all processes share of a host, over each PostgreSQL: rate, slowness, breaker, budget, what it taught."""
 
+import asyncio
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from dci_pipeline.model.records import SlotReply
 from dci_pipeline.runners.ports import FetchPorts
 from dci_pipeline.scheduling.hosts import PACE, hear, slowness_gap_s
 from dci_pipeline.settings import REPO_ROOT
@@ -19,7 +22,7 @@ from dci_pipeline.stores.pg import hosts
 from dci_pipeline.stores.pg.bulk import query
 from dci_pipeline.stores.registry import Registry
 from dci_pipeline_tests import servers_http
-from dci_pipeline_tests.servers_http import Answer
+from dci_pipeline_tests.servers_http import Answer, Asked
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -197,18 +200,112 @@ def test_one_process_learns_a_soft_404_and_all_know_it(registry: Registry, host:
     assert not ports.claim_soft_404(host, NOON + timedelta(days=29))
 
 
+def start_client(database: str, url: str, gap_s: float, requests: int, concurrency: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "dci_pipeline_tests.contract.host_clients"]
+    words = map(str, (database, url, gap_s, requests, concurrency))
+    return subprocess.Popen([*command, *words], cwd=REPO_ROOT)
+
+
+def busy(seconds: float, seen: list[tuple[str, ...]]) -> servers_http.Script:
+    """Takes its time for each answer; `seen` has what was under way as each request came in, itself last."""
+    under_way: list[str] = []
+
+    async def script(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        under_way.append(asked.target)
+        seen.append(tuple(under_way))
+        await asyncio.sleep(seconds)
+        under_way.remove(asked.target)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    return script
+
+
+def test_four_processes_on_one_host_have_no_more_requests_under_way_than_one(database: str) -> None:
+    seen: list[tuple[str, ...]] = []
+    with servers_http.serve({"/": busy(0.1, seen)}) as site:
+        clients = [start_client(database, site.url("/"), 0.001, 10, 2) for _ in range(4)]
+        assert [client.wait(120) for client in clients] == [0, 0, 0, 0]
+    assert (len(seen), max(map(len, seen))) == (40, 2)
+
+
+def test_the_smallest_concurrency_that_any_connector_asks_for_holds_and_it_gets_its_turn(database: str) -> None:
+    seen: list[tuple[str, ...]] = []
+    with servers_http.serve({"*": busy(0.05, seen)}) as site:
+        wants = (("/many", 40, 4), ("/alone", 5, 1))
+        clients = [start_client(database, site.url(path), 0.001, each, most) for path, each, most in wants]
+        assert [client.wait(120) for client in clients] == [0, 0]
+        paths = site.paths()
+    assert (paths.count("/many"), paths.count("/alone")) == (40, 5)
+    assert [under_way for under_way in seen if "/alone" in under_way] == [("/alone",)] * 5
+    assert max(map(len, seen)) == 4
+
+
+def take(registry: Registry, host: str, place: str, limit: int = 1, *left: str) -> SlotReply:
+    with registry.transaction() as conn:
+        return hosts.reserve_slot(conn, host, 0.001, place=place, limit=limit, left=left)
+
+
+def test_a_place_is_free_once_it_is_given_back_left_or_its_time_is_over(registry: Registry, host: str) -> None:
+    assert take(registry, host, "a").holders == ()
+    assert take(registry, host, "b").holders == ("a",)
+    assert take(registry, host, "b", 1, "a").holders == (), "told with the next reservation"
+    assert take(registry, host, "c").holders == ("b",)
+    with registry.transaction() as conn:
+        hosts.give_back(conn, host, ["b"])
+    assert take(registry, host, "c").holders == ()
+    assert take(registry, host, "d").holders == ("c",)
+    left_s = row(registry, host)["places"]["c"][0] - time.time()  # type: ignore[index]
+    assert left_s == pytest.approx(hosts.PLACE_LEASE_S, abs=5)
+    set_row(registry, host, "places = jsonb_set(places, '{c,0}', to_jsonb(extract(epoch from clock_timestamp()) - 1))")
+    assert take(registry, host, "d").holders == (), "its holder died on another machine"
+    assert set(row(registry, host)["places"]) == {"d"}  # type: ignore[call-overload]
+
+
+def test_who_waits_with_a_smaller_limit_is_let_in_before_the_others_go_on(registry: Registry, host: str) -> None:
+    for place in ("a", "b"):
+        assert take(registry, host, place, 2).holders == ()
+    assert set(take(registry, host, "alone", 1).holders) == {"a", "b"}
+    assert take(registry, host, "c", 2, "a").holders == ("b",), "one is left, and someone waits to be alone"
+    assert take(registry, host, "alone", 1, "a", "b").holders == ()
+    assert take(registry, host, "c", 2).holders == ("alone",), "and is alone as long as it takes"
+    assert take(registry, host, "c", 2, "alone").holders == ()
+
+
+def test_a_process_of_this_machine_that_was_killed_holds_nothing(registry: Registry, host: str) -> None:
+    script = (
+        "import sys\nfrom dci_pipeline.runners.ports import FetchPorts\n"
+        "from dci_pipeline.stores.registry import Registry\n"
+        "FetchPorts(Registry(sys.argv[1])).reserve_slot(sys.argv[2], 0.001, (), 'x', 1)\nprint('held', flush=True)\n"
+        "sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, registry.url, host], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPO_ROOT
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    ports = FetchPorts(registry)
+    assert len(ports.reserve_slot(host, 0.001, (), "y", 1).holders) == 1
+    holder.kill()
+    holder.communicate()
+    assert ports.reserve_slot(host, 0.001, (), "y", 1).holders == ()
+
+
+def test_a_longer_gap_counts_from_the_slot_that_was_taken_before_it_was_known(registry: Registry, host: str) -> None:
+    assert reserve(registry, host, 0.1) == 0
+    assert 9 < reserve(registry, host, 10.0) <= 10, "a robots.txt, then the first page by its Crawl-delay"
+    assert 19 < reserve(registry, host, 0.1) <= 20, "whoever asks: the gap is that of all"
+
+
+def test_a_gap_that_found_no_slot_is_asked_for_all_the_same(registry: Registry, host: str) -> None:
+    reserve(registry, host, 0.1)
+    assert 39 < reserve(registry, host, 40.0) <= 40
+    assert 39 < reserve(registry, host, 0.1) <= 40
+
+
 def test_four_processes_on_one_host_keep_its_rate(database: str) -> None:
     gap_s, each = 0.05, 12
     with servers_http.serve({"/": Answer(body=b"ok")}) as site:
-        command = [
-            sys.executable,
-            "-m",
-            "dci_pipeline_tests.contract.host_clients",
-            database,
-            site.url("/"),
-            str(gap_s),
-        ]
-        clients = [subprocess.Popen([*command, str(each)], cwd=REPO_ROOT) for _ in range(4)]
+        clients = [start_client(database, site.url("/"), gap_s, each, 4) for _ in range(4)]
         assert [client.wait(120) for client in clients] == [0, 0, 0, 0]
         times = sorted(asked.at for asked in site.asked)
     assert len(times) == 4 * each

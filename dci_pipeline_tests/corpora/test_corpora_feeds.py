@@ -1,12 +1,14 @@
 """Feeds: the fields we keep, against feedparser's own suite and gofeed's."""
 
 import base64
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import pytest
 
+from dci_pipeline.parsing.charset import whatwg_name
 from dci_pipeline.parsing.feeds import Feed, FeedItem, NotAFeed, parse_feed
 
 pytestmark = pytest.mark.corpora
@@ -18,7 +20,17 @@ FEED_URL = "http://127.0.0.1:8097/feed.xml"
 """The source's own test server: some expectations hold its address."""
 
 UNKNOWN = object()
-CHARSETS = frozenset({"big5", "euc-jp", "euc-kr", "shift_jis"})
+SAME = {
+    "tagline": "subtitle",
+    "description": "subtitle",
+    "guid": "id",
+    "title_detail.value": "title",
+    "tagline_detail.value": "subtitle",
+    "subtitle_detail.value": "subtitle",
+    "summary_detail.value": "summary",
+    "url": "link",
+}
+"""feedparser's other names for a text that we keep once."""
 
 
 def _parse(given: Record) -> Feed | NotAFeed:
@@ -42,8 +54,9 @@ def _look_up(feed: Feed, path: str) -> object:
             return feed.format
         case ["encoding"]:
             return feed.encoding
-        case ["feed", name]:
-            return _feed_field(feed, name)
+        case ["feed", *rest]:
+            name = ".".join(rest)
+            return _feed_field(feed, SAME.get(name, name))
         case ["entries", number, *rest] if int(number) < len(feed.items):
             return _item_field(feed.items[int(number)], rest)
     return UNKNOWN
@@ -61,7 +74,7 @@ def _feed_field(feed: Feed, name: str) -> object:
 
 def _item_field(item: FeedItem, rest: list[str]) -> object:
     match rest:
-        case ["links", number, name] if name in ("href", "rel", "type"):
+        case ["links", number, name] if name in ("href", "rel", "type", "length"):
             return getattr(item.links[int(number)], name)
         case ["enclosures", number, name] if name in ("href", "type", "length"):
             return getattr([link for link in item.links if link.rel == "enclosure"][int(number)], name)
@@ -79,7 +92,8 @@ def _item_field(item: FeedItem, rest: list[str]) -> object:
         "created_parsed": _parsed(item.created),
         **{key: getattr(item, key) for key in ("id", "title", "summary", "author")},
     }
-    return known.get(".".join(rest), UNKNOWN)
+    name = ".".join(rest)
+    return known.get(name, known.get(SAME.get(name, name), UNKNOWN))
 
 
 def _holds(found: object, check: Record) -> bool:
@@ -94,8 +108,9 @@ def _holds(found: object, check: Record) -> bool:
 
 
 def _folded(value: object) -> object:
-    """Charset names without their case, anything else as it is."""
-    return value.lower() if isinstance(value, str) and value.lower() in CHARSETS else value
+    """Charset labels by the decoder that they name (gbk and gb18030 share theirs), anything else as it is."""
+    name = whatwg_name(value) if isinstance(value, str) else None
+    return {"gbk": "gb18030"}.get(name, name) if name else value
 
 
 def _agrees(record: Record) -> bool:
@@ -105,23 +120,52 @@ def _agrees(record: Record) -> bool:
     return all(_holds(_look_up(feed, check["path"]), check) for check in checks)
 
 
+def _unknown(record: Record) -> str | None:
+    """The first field that a record asks for and we do not keep; None where it asks only for what we keep."""
+    feed, checks = _parse(record["input"]), record["expect"]["checks"]
+    if isinstance(feed, NotAFeed):
+        return None
+    paths = [check["path"] for check in checks if check["op"] not in OPERATIONS or _is_unknown(feed, check["path"])]
+    return next((f"no field for feedparser's {'.'.join(NAMES.findall(path)[:2])}" for path in paths), None)
+
+
+def _is_unknown(feed: Feed, path: str) -> bool:
+    return _look_up(feed, path) is UNKNOWN
+
+
+OPERATIONS = {"==", "truthy", "falsy"}
+NAMES = re.compile(r"\b[a-z_]+(?!\()\b")
+
+
 @pytest.mark.parametrize(
-    ("set_name", "target"),
+    ("set_name", "target", "floor"),
     [
-        ("feeds/feedparser_wellformed", 0.99),
-        ("feeds/feedparser_encoding", 1.0),
-        ("feeds/feedparser_entities", 1.0),
-        ("feeds/feedparser_illformed", 0.8),
+        ("feeds/feedparser_wellformed", 0.96, 0.99),
+        ("feeds/feedparser_encoding", 0.96, 1.0),
+        ("feeds/feedparser_entities", 0.96, 1.0),
+        ("feeds/feedparser_illformed", 0.96, 1.0),
     ],
 )
 def test_core_fields_agree_with_feedparsers_suite(
-    load_set: Load, score: Callable[..., None], set_name: str, target: float
+    load_set: Load, score: Callable[..., None], set_name: str, target: float, floor: float
 ) -> None:
-    whole = load_set(set_name)
-    records = [record for record in whole if record.get("core", True)]
+    records = [record for record in load_set(set_name) if record.get("core", True)]
     passed = [record["id"] for record in records if _agrees(record)]
     failed = {record["id"] for record in records} - set(passed)
-    score(set_name, passed, failed, target=target, unanswered=len(whole) - len(records))
+    score(set_name, passed, failed, target=target, floor=floor)
+
+
+@pytest.mark.parametrize(
+    ("set_name", "floor"), [("feeds/feedparser_wellformed", 0.99), ("feeds/feedparser_illformed", 0.0)]
+)
+def test_fields_beyond_the_core_agree_where_we_keep_them(
+    load_set: Load, score: Callable[..., None], set_name: str, floor: float
+) -> None:
+    records = [record for record in load_set(set_name) if not record.get("core", True)]
+    not_asked = {record["id"]: reason for record in records if (reason := _unknown(record))}
+    passed = [r["id"] for r in records if r["id"] not in not_asked and _agrees(r)]
+    failed = {record["id"] for record in records} - set(passed) - set(not_asked)
+    score(f"{set_name}, beyond core", passed, failed, floor=floor, not_asked=not_asked)
 
 
 def _gofeed_pairs(feed: Feed, expected: Record) -> list[tuple[object, object]]:
@@ -131,6 +175,7 @@ def _gofeed_pairs(feed: Feed, expected: Record) -> list[tuple[object, object]]:
         "description": feed.subtitle,
         "link": feed.link,
         "language": feed.language,
+        "author": feed.author,
     }
     if feed.format != "json":  # JSON Feed 1.1 has no date of the whole; gofeed takes its newest item's
         ours["updatedParsed"] = feed.updated
@@ -145,32 +190,50 @@ def _gofeed_pairs(feed: Feed, expected: Record) -> list[tuple[object, object]]:
             "categories": list(item.tags),
             "publishedParsed": item.published,
             "updatedParsed": item.updated,
+            "author": item.author,
         }
         pairs += [(_plain(fields[key]), _plain(wanted[key])) for key in fields if key in wanted]
     return pairs
 
 
+ADDRESS_FIRST = re.compile(r"(\S+@\S+) \((.+)\)")
+"""A person as RSS 2.0 writes one."""
+
+
 def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return value
+    """A value of either side in the form that they can be compared in: dates as such, a person in one line."""
+    if isinstance(value, dict):
+        name, address = value.get("name"), value.get("email")
+        return f"{name} ({address})" if name and address else name or address
+    if isinstance(value, str) and (person := ADDRESS_FIRST.fullmatch(value)):
+        return f"{person[2]} ({person[1]})"
     if isinstance(value, str) and value[:4].isdigit() and value.endswith("Z"):
         return datetime.fromisoformat(value)
     return value
 
 
+def _unkept(feed: Record) -> str:
+    """What a record of gofeed asks for that has no place in our records."""
+    fields = {*feed, *(name for item in feed.get("items", ()) for name in item)}
+    return f"no field for gofeed's {', '.join(sorted(fields - {'items', 'feedType', 'feedVersion'}))}"
+
+
 @pytest.mark.parametrize(
-    ("set_name", "target"), [("feeds/gofeed_atom", 0.85), ("feeds/gofeed_rss", 0.8), ("feeds/gofeed_json", 1.0)]
+    ("set_name", "floor"), [("feeds/gofeed_atom", 0.9), ("feeds/gofeed_rss", 0.8), ("feeds/gofeed_json", 1.0)]
 )
 def test_fields_agree_with_gofeeds_suite(
-    load_set: Load, score: Callable[..., None], set_name: str, target: float
+    load_set: Load, score: Callable[..., None], set_name: str, floor: float
 ) -> None:
     passed: list[str] = []
     failed: list[str] = []
-    records = load_set(set_name)
-    for record in records:
-        feed = _parse(record["input"])
-        pairs = [] if isinstance(feed, NotAFeed) else _gofeed_pairs(feed, record["expect"]["feed"])
-        if pairs or isinstance(feed, NotAFeed):
-            right = bool(pairs) and all(ours == theirs for ours, theirs in pairs)
-            (passed if right else failed).append(record["id"])
-    score(set_name, passed, failed, target=target, unanswered=len(records) - len(passed) - len(failed))
+    not_asked: dict[str, str] = {}
+    for record in load_set(set_name):
+        feed, expected = _parse(record["input"]), record["expect"]["feed"]
+        pairs = [] if isinstance(feed, NotAFeed) else _gofeed_pairs(feed, expected)
+        if isinstance(feed, NotAFeed) or any(ours != theirs for ours, theirs in pairs):
+            failed.append(record["id"])
+        elif pairs:
+            passed.append(record["id"])
+        else:
+            not_asked[record["id"]] = _unkept(expected)
+    score(set_name, passed, failed, floor=floor, not_asked=not_asked)

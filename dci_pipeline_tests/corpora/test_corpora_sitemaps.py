@@ -25,17 +25,15 @@ def _items(given: Record) -> list[SitemapItem]:
 
 
 def _agrees(record: Record) -> bool:
-    """Whether every expectation holds; a question that this reader has no answer to counts as failed.
-
-    Such are the two on a sitemap's location: here the connector's hosts are the scope, not the sitemap's folder.
-    """
+    """Whether every expectation holds; a question that this reader has no answer to counts as failed."""
     given, expected = record["input"], record["expect"]
     if "instant" in expected:
         return _date(given) == _instant(expected["instant"])
     if "robots" in given:
         return list(parse_robots(given["robots"].encode()).sitemaps) == list(expected["sitemaps"])
-    if "content" not in given and "content_base64" not in given:
-        return False
+    if "page_url" in given:
+        [page] = _items({"content": given["page_url"], "url": given["sitemap_url"]})
+        return isinstance(page, SitemapUrl) and page.is_outside is not expected["in_scope_strict"]
     return all(_holds(_items(given), key, value) for key, value in expected.items())
 
 
@@ -58,6 +56,8 @@ def _holds(items: list[SitemapItem], key: str, value: Any) -> bool:
     refs = [item.loc for item in items if isinstance(item, SitemapRef)]
     locs = [item.loc for item in urls]
     match key:
+        case "type":  # what an entry is tells a list of sitemaps from a list of pages; the lists of pages are alike
+            return value is None or not (urls if value in ("index", "sitemapindex") else refs)
         case "urls" | "error_or_urls":
             return locs == list(value)
         case "sitemaps":
@@ -69,14 +69,13 @@ def _holds(items: list[SitemapItem], key: str, value: Any) -> bool:
         case "must_not_contain":
             return not any(word in loc for word in value for loc in locs)
         case "alternates":
-            return all(dict(item.alternates) == value for item in urls)
+            return bool(urls) and all(dict(item.alternates) == value for item in urls)
         case "lastmod_month":
-            return all(item.lastmod is not None and item.lastmod.month == value for item in urls)
+            return bool(urls) and all(item.lastmod is not None and item.lastmod.month == value for item in urls)
         case "entries":
-            return [_fields(item, entry) for item, entry in zip(_listed(items), value, strict=True)] == [True] * len(
-                value
-            )
-    return True
+            listed = _listed(items)
+            return len(listed) == len(value) and all(map(_fields, listed, value))
+    raise AssertionError(f"an expectation that no record of ours has: {key}")
 
 
 def _listed(items: list[SitemapItem]) -> list[SitemapUrl | SitemapRef]:
@@ -94,14 +93,14 @@ def _fields(item: SitemapUrl | SitemapRef, entry: Record) -> bool:
 SETS = ("sitemaps/crawler_commons", "sitemaps/scrapy", "sitemaps/trafilatura")
 
 
-@pytest.mark.parametrize(("set_name", "target"), list(zip(SETS, (0.94, 0.995, 0.995), strict=True)))
-def test_entries_agree_with_the_suite(load_set: Load, score: Callable[..., None], set_name: str, target: float) -> None:
+@pytest.mark.parametrize("set_name", SETS)
+def test_entries_agree_with_the_suite(load_set: Load, score: Callable[..., None], set_name: str) -> None:
     answers = {record["id"]: _agrees(record) for record in load_set(set_name)}
     passed = [key for key, answer in answers.items() if answer]
-    score(set_name, passed, set(answers) - set(passed), target=target)
+    score(set_name, passed, set(answers) - set(passed), target=0.95, floor=1.0)
 
 
 def test_entries_agree_with_the_three_suites_together(load_set: Load, score: Callable[..., None]) -> None:
     answers = {record["id"]: _agrees(record) for name in SETS for record in load_set(name)}
     passed = [key for key, answer in answers.items() if answer]
-    score("sitemaps", passed, set(answers) - set(passed), target=0.95)
+    score("sitemaps", passed, set(answers) - set(passed), target=0.95, floor=1.0)

@@ -1,5 +1,6 @@
 """The address guard against collections of addresses, spellings and name server tricks: nothing private is reached."""
 
+import ipaddress
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -36,7 +37,7 @@ SPELLINGS_EXCLUDED = {
 def test_addresses_are_refused_by_their_range(load_set: Load, score: Score) -> None:
     records = load_set("ssrf/ip_ranges")
     passed = [r["id"] for r in records if is_public(r["input"]["ip"]) is not r["expect"]["blocked"]]
-    score("ssrf/ip_ranges", passed, {r["id"] for r in records} - set(passed), target=1.0)
+    score("ssrf/ip_ranges", passed, {r["id"] for r in records} - set(passed), target=1.0, floor=1.0)
 
 
 def _is_refused(url: str) -> bool:
@@ -46,12 +47,25 @@ def _is_refused(url: str) -> bool:
 
 def test_spellings_of_private_hosts_are_refused(load_set: Load, score: Score) -> None:
     records = load_set("ssrf/url_spellings")
-    passed = []
-    for record in records:
-        refused, expected = _is_refused(record["input"]["url"]), record["expect"]
-        if refused is expected.get("blocked", refused):
-            passed.append(record["id"])
-    score("ssrf/url_spellings", passed, {r["id"] for r in records} - set(passed), SPELLINGS_EXCLUDED, target=1.0)
+    passed = [r["id"] for r in records if _is_judged_as_expected(r["input"]["url"], r["expect"])]
+    failed = {r["id"] for r in records} - set(passed)
+    score("ssrf/url_spellings", passed, failed, SPELLINGS_EXCLUDED, target=1.0, floor=1.0)
+
+
+def _is_judged_as_expected(url: str, expected: Record) -> bool:
+    """Refused or not as the record says; where it says only what must not be reached, no private address is asked."""
+    if "blocked" in expected:
+        return _is_refused(url) is expected["blocked"]
+    assert expected == {"must_not_reach_private": True}
+    return _is_refused(url) or not _is_private_address(urlsplit(str(canonical_url(url))).hostname)
+
+
+def _is_private_address(host: str | None) -> bool:
+    """Python's own verdict on a host that is an address."""
+    try:
+        return not ipaddress.ip_address(host or "").is_global
+    except ValueError:
+        return False
 
 
 SUITE_NAMES: dict[str, list[str]] = {"attacker.example": ["10.1.2.3"], "does-not-exist.example": []}
@@ -63,18 +77,25 @@ async def test_the_guard_of_another_crawler_is_agreed_with(load_set: Load, score
     answers = {r["id"]: await _agrees_with_jobseek(r["input"], r["expect"]) for r in records}
     passed = [key for key, answer in answers.items() if answer]
     failed = [key for key, answer in answers.items() if answer is False]
-    score("ssrf/jobseek", passed, failed, target=1.0, unanswered=list(answers.values()).count(None))
+    not_asked = {key: ALLOWED_BY_NAME for key, answer in answers.items() if answer is None}
+    score("ssrf/jobseek", passed, failed, target=1.0, floor=1.0, not_asked=not_asked)
+
+
+ALLOWED_BY_NAME = "an internal host allowed by its name: here a private network is allowed by its addresses"
 
 
 async def _agrees_with_jobseek(given: Record, expected: Record) -> bool | None:
-    """None for its own list of internal hosts; records that rely on it are given a network that is allowed."""
+    """None for a host that it allows by name; records of what it allows are given a network that is allowed."""
     [argument] = given["args"]
+    allowed = Settings(DCI_ALLOW_PRIVATE="10.0.0.0/8").private_networks
+    if given["fn"] == "is_internal_host_allowed" and argument[0].isdigit():
+        return (check_url(f"http://{argument}/", allowed) is None) is expected["result"]
     if given["fn"] == "is_private_ip":
         return is_public(argument) is not expected["result"]
     if given["fn"] != "validate_request_url":
         return None
     if "raises" not in expected:
-        return check_url(argument, Settings(DCI_ALLOW_PRIVATE="10.0.0.0/8").private_networks) is None
+        return check_url(argument, allowed) is None
     net = _Net({name: [addresses] for name, addresses in SUITE_NAMES.items()})
     async with DirectFetcher(Settings(), resolver=net.resolve) as fetcher:
         reply = await fetcher.fetch(FetchRequest(url=argument))
@@ -208,4 +229,4 @@ async def test_name_servers_and_redirects_lead_to_nothing_private(
             played = await _play(record["input"], sites, monkeypatch)
             is_right = VERDICTS[record["expect"]["verdict"]](played) and not played.net.reached_private
         (passed if is_right else failed).append(record["id"])
-    score("ssrf/resolution_scenarios", passed, failed, target=1.0)
+    score("ssrf/resolution_scenarios", passed, failed, target=1.0, floor=1.0)

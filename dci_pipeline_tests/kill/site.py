@@ -1,11 +1,12 @@
 """A small site that is the same on every request, so that two runs over it can be compared row by row."""
 
-import hashlib
-
+from dci_pipeline_tests.acceptance.world import conditional, halls_yaml, sitemap_of
 from dci_pipeline_tests.servers_http import Answer, Asked
 
 FACILITIES = 24
-HTML = (("Content-Type", "text/html; charset=utf-8"),)
+YAML = halls_yaml(
+    discovery='links: {{include: ["/notes/*"], depth: 1}}', others='note: {{match: ["/notes/*"], every: 7d}}'
+)
 
 
 def _facility(number: int, power: int) -> bytes:
@@ -44,34 +45,13 @@ class HallSite:
             text = f"User-agent: *\nDisallow: /private\nSitemap: {base}/sitemap.xml\n"
             return Answer(headers=(("Content-Type", "text/plain"),), body=text.encode())
         if asked.target == "/sitemap.xml":
-            locs = "".join(f"<url><loc>{base}{p}</loc></url>" for p in sorted(self.pages) if p.startswith("/halls"))
-            body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{locs}</urlset>'.encode()
+            body = sitemap_of(f"{base}{path}" for path in sorted(self.pages) if path.startswith("/halls"))
             return Answer(headers=(("Content-Type", "application/xml"),), body=body)
         if asked.target not in self.pages:
             return Answer(status=410, body=b"gone")
-        body = self.pages[asked.target]
-        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-        if asked.headers.get("if-none-match") == etag:
-            return Answer(status=304, headers=(("ETag", etag),))
-        return Answer(headers=(*HTML, ("ETag", etag)), body=body)
+        return conditional(asked, self.pages[asked.target])
 
 
 def connector_yaml(base: str) -> str:
     """A connector that finds halls by sitemap and notes by link."""
-    return f"""\
-id: halls
-homepage: {base}/
-hosts: ["{base.removeprefix("http://")}"]
-discovery:
-  links: {{include: ["/notes/*"], depth: 1}}
-groups:
-  hall: {{match: ["/halls/*"], page_type: facility, priority: 80, every: 7d}}
-  note: {{match: ["/notes/*"], every: 7d}}
-fetch: {{requests_per_second: 500, concurrency: 4}}
-extract:
-  facility:
-    entity: facility
-    fields:
-      name: {{css: h1}}
-      power_mw: {{css: .power, as: number, unit: MW}}
-"""
+    return YAML.format(base=base, hosts=[base.removeprefix("http://")])

@@ -1,5 +1,7 @@
 """Each check's verdict and sentence, from numbers that a registry would give."""
 
+from dataclasses import replace
+from datetime import date
 from typing import Any, cast
 
 import pytest
@@ -11,6 +13,8 @@ from dci_pipeline.defs.checks import (
     failed_share,
     schema_validity,
     silence,
+    undelivered,
+    unjudged,
     volume,
     windows_out_of_date,
 )
@@ -100,3 +104,21 @@ def test_coverage_names_the_properties_that_are_missing_too_often() -> None:
         {"facility.name": 0.98, "facility.power_mw": 0.6},
     )
     assert coverage(facts(0, 0, 0, 0, expect=wanted))[:2] == (True, "every property that the YAML expects is there")
+
+
+def test_a_body_that_the_run_left_without_a_verdict_is_a_fault_with_its_days_and_cure() -> None:
+    days = [date(2026, 3, 4), date(2026, 3, 5)]
+    assert unjudged(replace(facts(0), windows=days))[:2] == (True, "0 bodies of 2026-03-04, 2026-03-05 have no verdict")
+    assert unjudged(replace(facts(7), windows=days[1:])) == (
+        False,
+        "7 bodies of 2026-03-05 have no verdict; `dci run acme --task reprocess` judges them",
+        {"bodies": 7},
+    )
+
+
+def test_changes_that_clickhouse_was_not_told_of_are_a_fault() -> None:
+    assert undelivered(facts(0))[:2] == (True, "0 changes wait for ClickHouse")
+    assert undelivered(facts(3))[:2] == (
+        False,
+        "3 changes wait for ClickHouse; they follow when it answers, `dci doctor` says whether it does",
+    )

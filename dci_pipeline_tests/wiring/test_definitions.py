@@ -12,6 +12,7 @@ import dci_pipeline
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.defs.assets import asset_key, code_version
 from dci_pipeline.defs.build import BROKEN_GROUP, build_definitions
+from dci_pipeline.defs.maintenance import MAINTENANCE_JOBS
 from dci_pipeline.model.states import Stage
 from dci_pipeline.settings import Settings
 
@@ -138,12 +139,14 @@ def test_a_family_has_its_checks(folder: Path) -> None:
         "acme/extractions:schema_validity",
         "acme/extractions:windows_out_of_date",
         "acme/entities:coverage",
+        "acme/page_changes:unjudged",
+        "acme/page_changes:undelivered",
     }
 
 
 def test_there_is_a_job_a_connector_and_one_for_short_work_of_many(folder: Path) -> None:
     names = {job.name for job in build(folder).resolve_all_job_defs()}
-    assert names - {"__ASSET_JOB"} == {"acme", "borealis", "short_work__many_connectors"}
+    assert names - {"__ASSET_JOB"} == {"acme", "borealis", "short_work__many_connectors", *MAINTENANCE_JOBS}
 
 
 def test_everything_that_starts_by_itself_runs_from_the_start(folder: Path) -> None:
@@ -151,10 +154,11 @@ def test_everything_that_starts_by_itself_runs_from_the_start(folder: Path) -> N
     assert {sensor.name: sensor.default_status.value for sensor in repository.sensor_defs} == {
         "due_work": "RUNNING",
         "failed_runs": "RUNNING",
+        "alert_delivery": "RUNNING",
     }
-    assert {schedule.name: schedule.default_status.value for schedule in repository.schedule_defs} == {
-        "heartbeat": "RUNNING"
-    }
+    assert {schedule.name: schedule.default_status.value for schedule in repository.schedule_defs} == dict.fromkeys(
+        ("heartbeat", *MAINTENANCE_JOBS), "RUNNING"
+    )
     due_work = next(sensor for sensor in repository.sensor_defs if sensor.name == "due_work")
     assert due_work.minimum_interval_seconds == 20
 
@@ -181,7 +185,7 @@ def test_a_broken_file_is_shown_and_stops_no_other(folder: Path, caplog: pytest.
 
 def test_a_location_without_any_connector_still_loads(tmp_path: Path) -> None:
     repository = build(tmp_path).get_repository_def()
-    assert [job.name for job in repository.get_all_jobs()] == []
+    assert {job.name for job in repository.get_all_jobs()} == MAINTENANCE_JOBS
 
 
 def test_a_disabled_connector_has_no_assets(folder: Path) -> None:

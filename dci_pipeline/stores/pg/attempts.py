@@ -1,6 +1,7 @@
 """The ledger: attempts, captures and the objects that hold their bodies."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
@@ -63,6 +64,7 @@ _CAPTURE_COLUMNS = {
     "verdict": "text",
     "tests": "text",
     "not_kept": "text",
+    "marks": "text",
 }
 
 
@@ -95,7 +97,8 @@ def _attempt_values(attempt: Attempt) -> dict[str, Any]:
 
 
 def _chain_json(chain: Sequence[Hop]) -> str:
-    return as_json([{"status": hop.status, "url": hop.url} for hop in chain])
+    """An object a redirect, with the decision on its target, which an audit takes as it stands here."""
+    return as_json([{**asdict(hop), "robots_rule": clean_text(hop.robots_rule)} for hop in chain])
 
 
 def stored_hashes(conn: Conn, hashes: Collection[str]) -> tuple[set[str], set[str]]:
@@ -173,7 +176,7 @@ def as_capture(row: DictRow) -> Capture:
         object_key=row["object_key"],
         content_type=row["content_type"],
         headers=row["headers"],
-        redirect_chain=tuple(Hop(status=h["status"], url=h["url"]) for h in row["redirect_chain"]),
+        redirect_chain=tuple(Hop(**hop) for hop in row["redirect_chain"]),
         final_url=row["final_url"],
         body_bytes=row["body_bytes"],
         etag=row["etag"],
@@ -183,6 +186,7 @@ def as_capture(row: DictRow) -> Capture:
         verdict=Verdict(row["verdict"]) if row["verdict"] else None,
         tests=row["tests"],
         not_kept=row["not_kept"],
+        marks=row["marks"],
     )
 
 

@@ -33,19 +33,18 @@ class ToExtract:
     previous_key: str | None
     previous_type: str | None
     """Content type of the previous body."""
-    previous_headers: Mapping[str, str] | None
 
 
 _TO_EXTRACT = f"""
     select {_CAPTURE}, d.page_type, w.version,
            p.extracted_hash as previous_hash, pe.fingerprint as previous_fingerprint, po.key as previous_key,
-           p.content_type as previous_type, p.headers as previous_headers
+           p.content_type as previous_type
     from captures c
     join documents d on d.connector = c.connector and d.id = c.document_id
     join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
     join objects o on o.hash = c.content_hash and (o.deleted_at is null or c.not_kept is null)
     left join lateral (
-        select q.extracted_hash, q.content_type, q.headers from captures q
+        select q.extracted_hash, q.content_type from captures q
         where q.connector = c.connector and q.document_id = c.document_id and q.extracted_hash is not null
           and (q.verdict is null or q.verdict in ('unchanged', 'markup_only', 'noise', 'changed'))
           and (q.captured_at, q.attempt_id) < (c.captured_at, c.attempt_id)
@@ -53,7 +52,7 @@ _TO_EXTRACT = f"""
     left join extractions pe on pe.connector = c.connector and pe.document_id = c.document_id
         and pe.content_hash = p.extracted_hash and pe.extractor_version = w.version
     left join objects po on po.hash = p.extracted_hash and po.deleted_at is null
-    where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page'
+    where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page' and d.alias_of is null
       and (%(force)s or not exists (
         select 1 from extractions e
         where e.connector = c.connector and e.document_id = c.document_id
@@ -84,7 +83,6 @@ def iter_to_extract(
                 previous_fingerprint=row["previous_fingerprint"],
                 previous_key=row["previous_key"],
                 previous_type=row["previous_type"],
-                previous_headers=row["previous_headers"],
             )
 
 
@@ -140,7 +138,7 @@ def point_captures(conn: Conn, pointers: Sequence[tuple[str, str, str]]) -> None
 
 
 _HAS_EXTRACTION = """
-    join documents d on d.connector = c.connector and d.id = c.document_id
+    join documents d on d.connector = c.connector and d.id = c.document_id and d.alias_of is null
     join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
     join extractions e on e.connector = c.connector and e.document_id = c.document_id
         and e.content_hash = c.extracted_hash and e.extractor_version = w.version"""
@@ -176,14 +174,14 @@ def iter_to_resolve(
 _TO_JUDGE = f"""
     with item as (
         select c.attempt_id as id, c.document_id, c.captured_at as at, c.window_day, c.url, c.content_hash,
-               c.extracted_hash, c.etag, c.last_modified, null::int as status, c.verdict, w.version, e.title,
+               c.extracted_hash, c.etag, c.last_modified, null::int as status, c.verdict, w.version, e.title, c.marks,
                {_EXTRACTION}
         from captures c {_HAS_EXTRACTION}
         where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page'
           and (%(force)s or c.verdict is null)
         union all
         select a.id, a.document_id, a.finished_at, a.window_day, a.url, null, null, null, null, a.status, a.verdict,
-               w.version, null, null, null, null, null, null, null
+               w.version, null, '', null, null, null, null, null, null
         from attempts a
         join documents d on d.connector = a.connector and d.id = a.document_id
         join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
@@ -191,8 +189,10 @@ _TO_JUDGE = f"""
           and (%(force)s or a.verdict is null))
     select i.*, v.id as v_id, v.kind as v_kind, p.extracted_hash as p_hash, p.payload as p_payload,
            p.text_hash as p_text_hash, p.structured_hash as p_structured_hash, p.fingerprint as p_fingerprint,
-           p.blocks_key as p_blocks_key, p.problem as p_problem, p.title as p_title, p.content_hash as p_body_hash,
-           r.removed_streak, d.listed_at, d.created_at, d.group_name
+           p.blocks_key as p_blocks_key, p.problem as p_problem, p.title as p_title,
+           p.content_hash as p_body_hash, p.captured_at as p_at,
+           coalesce(p.marks, '') as p_marks, r.removed_streak, d.listed_at, d.created_at, d.group_name, d.header_marks,
+           d.page_type
     from item i
     join documents d on d.connector = %(c)s and d.id = i.document_id
     left join lateral (
@@ -200,8 +200,8 @@ _TO_JUDGE = f"""
         where v.connector = %(c)s and v.document_id = i.document_id and (v.captured_at, v.first_capture) < (i.at, i.id)
         order by v.captured_at desc, v.first_capture desc limit 1) v on true
     left join lateral (
-        select q.extracted_hash, q.content_hash, e.payload, e.text_hash, e.structured_hash, e.fingerprint, e.blocks_key,
-               e.problem, e.title
+        select q.extracted_hash, q.content_hash, q.captured_at, q.marks, e.payload, e.text_hash, e.structured_hash,
+               e.fingerprint, e.blocks_key, e.problem, e.title
         from captures q
         join extractions e on e.connector = q.connector and e.document_id = q.document_id
             and e.content_hash = q.extracted_hash and e.extractor_version = i.version
@@ -247,7 +247,7 @@ def unfinished(conn: Conn, connector: str, days: Sequence[date], versions: Mappi
             select 1 from captures c
             join documents d on d.connector = c.connector and d.id = c.document_id
             join unnest(%(types)s::text[], %(versions)s::text[]) as w(page_type, version) on w.page_type = d.page_type
-            where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page'
+            where c.connector = %(c)s and c.window_day = any(%(days)s) and c.kind = 'page' and d.alias_of is null
               and (c.verdict is null or (c.resolved_version is distinct from w.version || %(reading)s
                 and (c.not_kept is null or exists (
                     select 1 from extractions e where e.connector = c.connector and e.document_id = c.document_id

@@ -1,6 +1,7 @@
 """Documents: registered with ratchets, chosen when due, moved on by outcomes and verdicts."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -72,7 +73,8 @@ def register(
     """Registers found URLs and their discoveries, each due at once when new; gives how many were new.
 
     Idempotent by (connector, document) and by (connector, document, window, via)."""
-    unique = {f.document_id: f for f in reversed(found)}
+    found = _folded(conn, found)
+    unique = _best(found)
     rows = [_document_values(unique[key], run_id, yaml_hash, now) for key in sorted(unique)]
     known = _known_ids(conn, found[0].connector, unique) if found else set()
     insert_many(conn, "documents", _DOCUMENT_COLUMNS, rows, _RATCHET)
@@ -80,6 +82,48 @@ def register(
     values = [_discovery_values(f, window, run_id, f.document_id not in known) for _, f in sorted(discoveries.items())]
     insert_many(conn, "discoveries", _DISCOVERY_COLUMNS, values)
     return len(unique.keys() - known)
+
+
+def _folded(conn: Conn, found: Sequence[DiscoveredUrl]) -> list[DiscoveredUrl]:
+    """Found URLs with aliases replaced by the documents that they are; several ways to one are one with the best."""
+    if not found:
+        return []
+    statement = """
+        select a.id as alias, d.id, d.url, d.host, d.group_name, d.page_type from documents a
+        join documents d on d.connector = a.connector and d.id = a.alias_of
+        where a.connector = %s and a.id = any(%s)"""
+    rows = conn.execute(query(statement), (found[0].connector, [f.document_id for f in found]))
+    known = {row["alias"]: row for row in rows}
+    return (
+        [_as_canonical(f, known[f.document_id]) if f.document_id in known else f for f in found] if known else [*found]
+    )
+
+
+def _as_canonical(found: DiscoveredUrl, row: Mapping[str, str]) -> DiscoveredUrl:
+    return replace(
+        found,
+        document_id=row["id"],
+        url=row["url"],
+        host=row["host"],
+        group=row["group_name"],
+        page_type=row["page_type"],
+    )
+
+
+def _best(found: Sequence[DiscoveredUrl]) -> dict[str, DiscoveredUrl]:
+    """One a document: as it was first found, with the best that any way gave."""
+    unique: dict[str, DiscoveredUrl] = {}
+    for one in found:
+        first = unique.setdefault(one.document_id, one)
+        if first is not one:
+            unique[one.document_id] = replace(
+                first,
+                priority=max(first.priority, one.priority),
+                min_level=max(first.min_level, one.min_level),
+                depth=min(first.depth, one.depth),
+                lastmod=max((at for at in (first.lastmod, one.lastmod) if at is not None), default=None),
+            )
+    return unique
 
 
 def _known_ids(conn: Conn, connector: str, ids: Collection[str]) -> set[str]:
@@ -162,6 +206,7 @@ def due(
           and host <> all(%(exclude_hosts)s)
           and (%(group)s::text is null or group_name = %(group)s)
           and (cardinality(%(urls)s::text[]) = 0 or url = any(%(urls)s))
+          and (alias_of is null or cardinality(%(urls)s::text[]) > 0)
         order by priority desc, next_check, id
         limit %(limit)s"""
     if not force:
@@ -227,15 +272,18 @@ _MOVE_ON = """
         removed_streak = v.removed_streak, checks = v.checks, changes = v.changes,
         etag = v.etag, last_modified = v.last_modified, baseline_hash = v.baseline_hash,
         last_checked = v.last_checked, last_fetched = v.last_fetched, last_run = v.last_run,
-        learned_level = v.learned_level
+        learned_level = v.learned_level, header_marks = v.header_marks, body_marks = v.body_marks,
+        blocked_by = v.blocked_by, canonical_url = v.canonical_url, alias_of = v.alias_of
     from unnest(%(id)s::text[], %(state)s::text[], %(next_check)s::timestamptz[], %(interval_s)s::float8[],
                 %(change_score)s::float8[], %(quality)s::float8[], %(failures)s::int[], %(failure_class)s::text[],
                 %(removed_streak)s::int[], %(checks)s::int[], %(changes)s::int[], %(etag)s::text[],
                 %(last_modified)s::text[], %(baseline_hash)s::text[], %(last_checked)s::timestamptz[],
-                %(last_fetched)s::timestamptz[], %(last_run)s::text[], %(learned_level)s::int[])
+                %(last_fetched)s::timestamptz[], %(last_run)s::text[], %(learned_level)s::int[],
+                %(header_marks)s::text[], %(body_marks)s::text[], %(blocked_by)s::text[], %(canonical_url)s::text[],
+                %(alias_of)s::text[])
          as v(id, state, next_check, interval_s, change_score, quality, failures, failure_class, removed_streak,
               checks, changes, etag, last_modified, baseline_hash, last_checked, last_fetched, last_run,
-              learned_level)
+              learned_level, header_marks, body_marks, blocked_by, canonical_url, alias_of)
     where d.connector = %(connector)s and d.id = v.id"""
 
 
@@ -278,6 +326,11 @@ def _schedule_values(document: Document) -> dict[str, Any]:
         "last_fetched": document.last_fetched,
         "last_run": document.last_run,
         "learned_level": document.learned_level,
+        "header_marks": document.header_marks,
+        "body_marks": document.body_marks,
+        "blocked_by": document.blocked_by if state.state is DocumentState.BLOCKED else None,
+        "canonical_url": document.canonical_url,
+        "alias_of": document.alias_of,
     }
 
 
@@ -306,6 +359,11 @@ def as_document(row: DictRow) -> Document:
         lastmod=row["lastmod"],
         listed_at=row["listed_at"],
         created_at=row["created_at"],
+        header_marks=row["header_marks"],
+        body_marks=row["body_marks"],
+        blocked_by=row["blocked_by"],
+        canonical_url=row["canonical_url"],
+        alias_of=row["alias_of"],
     )
 
 

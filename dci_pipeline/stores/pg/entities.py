@@ -107,17 +107,21 @@ def mark_resolved(conn: Conn, resolved: Mapping[str, str]) -> None:
     conn.execute(query(statement), (list(resolved), readings))
 
 
-# Counted from the captures, never from the order of processing.
+# Counted from the captures, never from the order of processing. A page that asks not to be indexed says nothing for as
+# long as it asks, and neither does a URL that turned out to be another's.
 _RECOUNT = """
     update statements s set first_seen = t.first_seen, last_seen = t.last_seen, retracted = t.first_seen is null
     from (select s.id, min(c.captured_at) as first_seen, max(c.captured_at) as last_seen
           from statements s
-          left join mentions m on m.statement_id = s.id
+          left join documents d on d.connector = s.connector and d.id = s.document_id
+          left join mentions m on m.statement_id = s.id and d.alias_of is null
+               and position('noindex' in d.header_marks || ' ' || d.body_marks) = 0
           left join captures c on c.connector = m.connector and c.document_id = m.document_id
                and c.extracted_hash = m.content_hash and c.resolved_version is not null
                and (c.verdict is null or c.verdict in ('unchanged', 'markup_only', 'noise', 'changed'))
           where s.id = any(%s) group by s.id) t
-    where s.id = t.id and (s.first_seen, s.last_seen) is distinct from (t.first_seen, t.last_seen)"""
+    where s.id = t.id
+      and (s.first_seen, s.last_seen, s.retracted) is distinct from (t.first_seen, t.last_seen, t.first_seen is null)"""
 
 
 def statements_of_contents(conn: Conn, connector: str, contents: Sequence[tuple[str, str]]) -> set[str]:
@@ -127,6 +131,14 @@ def statements_of_contents(conn: Conn, connector: str, contents: Sequence[tuple[
           on m.document_id = v.document_id and m.content_hash = v.content_hash where m.connector = %s"""
     rows = conn.execute(query(statement), ([c[0] for c in contents], [c[1] for c in contents], connector))
     return {row["statement_id"] for row in rows}
+
+
+def statements_of_documents(conn: Conn, connector: str, documents: Collection[str]) -> set[str]:
+    """Ids of all statements that these documents ever made."""
+    rows = conn.execute(
+        "select id from statements where connector = %s and document_id = any(%s)", (connector, list(documents))
+    )
+    return {row["id"] for row in rows}
 
 
 def recount(conn: Conn, statements: Collection[str]) -> None:
@@ -177,9 +189,10 @@ _ENTITY_COLUMNS = {
 }
 _REFRESH = """(id) do update set name = excluded.name, properties = excluded.properties,
     first_seen = excluded.first_seen, last_seen = excluded.last_seen,
-    removed_at = case when excluded.last_seen > entities.removed_at then null else entities.removed_at end
+    removed_at = case when excluded.last_seen >= entities.removed_at then null else entities.removed_at end
   where (entities.properties, entities.first_seen, entities.last_seen)
-    is distinct from (excluded.properties, excluded.first_seen, excluded.last_seen)"""
+    is distinct from (excluded.properties, excluded.first_seen, excluded.last_seen)
+    or entities.removed_at <= excluded.last_seen"""
 
 
 def upsert_entities(conn: Conn, views: Sequence[Mapping[str, Any]], item_keys: Mapping[str, str]) -> None:
@@ -207,6 +220,28 @@ def remove_entities(conn: Conn, connector: str, document: str, at: datetime) -> 
         update entities set removed_at = %s
         where connector = %s and document_id = %s and removed_at is null and last_seen <= %s returning *"""
     return conn.execute(query(statement), (at, connector, document, at)).fetchall()
+
+
+def withhold_entities(conn: Conn, connector: str, documents: Collection[str], at: datetime) -> list[dict[str, Any]]:
+    """Marks the entities of pages that say nothing any more removed at a time; gives the rows that moved."""
+    statement = """
+        update entities set removed_at = greatest(%s::timestamptz, last_seen)
+        where connector = %s and document_id = any(%s) and removed_at is null returning *"""
+    return conn.execute(query(statement), (at, connector, list(documents))).fetchall()
+
+
+def withdraw_entities(conn: Conn, entities: Collection[str]) -> list[dict[str, Any]]:
+    """Marks entities that no body says any more, by any page that may be shown, removed when they were last seen.
+
+    A later reading that finds them again in the same bytes brings them back. Gives the rows that moved."""
+    statement = """
+        update entities e set removed_at = e.last_seen
+        from documents d
+        where d.connector = e.connector and d.id = e.document_id and e.id = any(%s) and e.removed_at is null
+          and position('noindex' in d.header_marks || ' ' || d.body_marks) = 0
+          and not exists (select 1 from statements s where s.entity_id = e.id and not s.retracted)
+        returning e.*"""
+    return conn.execute(query(statement), (sorted(entities),)).fetchall()
 
 
 _EVENT_COLUMNS = {

@@ -6,6 +6,7 @@ follows through the outbox: what was deleted goes out as tombstones. A body that
 stays. The lease stays too, so that its tokens never repeat.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,9 +31,15 @@ class Target:
     """Of a URL: its spellings in the ledger."""
 
 
-CONNECTOR_TABLES = ("connector_state", "connector_runs", "sources", "reviews", "discoveries")
+CONNECTOR_TABLES = (
+    *("connector_state", "connector_runs", "sources", "reviews", "discoveries", "metric_totals"),
+    *("budgets", "spend", "link_checks", "run_wishes", "daily_metrics"),
+)
 """Tables with a connector column that belong to no document; `connectors` itself goes last."""
-_DOCUMENT_TABLES = ("mentions", "statements", "entities", "extractions", "versions", "captures", "discoveries")
+_DOCUMENT_TABLES = (
+    *("mentions", "statements", "entities", "extractions", "versions", "captures", "discoveries"),
+    "noise_regions",
+)
 """Tables with connector and document_id that nobody else is told of."""
 _TOLD = ("attempts", "page_changes")
 
@@ -42,7 +49,7 @@ _HOST = f"({{column}} = %(name)s or {_BARE} = %(name)s)"
 _DOCUMENTS = {
     "connector": "d.connector = %(name)s",
     "host": _HOST.format(column="d.host"),
-    "url": "d.id = any(%(ids)s)",
+    "url": "(d.id = any(%(ids)s) or d.alias_of = any(%(ids)s))",
 }
 _MENTIONS = "exists (select 1 from unnest(%(urls)s::text[]) u where position(u in message) > 0)"
 _REST: dict[str, dict[str, str]] = {
@@ -53,6 +60,7 @@ _REST: dict[str, dict[str, str]] = {
     "host": {
         "attempts": _HOST.format(column="host"),
         "reviews": _HOST.format(column="host"),
+        "link_checks": _HOST.format(column="host"),
         "system_alerts": _HOST.format(column="subject"),
         "hosts": _HOST.format(column="host"),
         "robots_snapshots": _HOST.format(column="split_part(origin, '://', 2)"),
@@ -60,10 +68,33 @@ _REST: dict[str, dict[str, str]] = {
     "url": {
         "attempts": "(url = any(%(urls)s) or final_url = any(%(urls)s))",
         "reviews": "url = any(%(urls)s)",
+        "link_checks": "(url = any(%(urls)s) or final_url = any(%(urls)s))",
         "system_alerts": _MENTIONS,
     },
 }
 """Target → table → which rows go that hang on no document of the target."""
+
+_ALIASES_FIRST = "order by alias_of is null, connector, id limit %(n)s"
+FORGOTTEN = "forgotten"
+"""Stands in other pages' rows where a URL was."""
+_ENDS = "(?![\\w/?=&%.~+-])"
+"""What follows a URL within a text that does not go on."""
+_NAMING: dict[str, dict[str, str]] = {
+    "attempts": {"redirect_chain": "json", "final_url": "text", "error": "text"},
+    "captures": {"redirect_chain": "json", "final_url": "text", "headers": "json"},
+    "discoveries": {"origin": "text"},
+    "documents": {"canonical_url": "null", "blocked_by": "text"},
+    "reviews": {"rule": "text", "url": "text"},
+    "hosts": {"validators_evidence": "text"},
+    "connector_runs": {"log": "list", "error": "text"},
+}
+"""Table → columns that may name a URL of another page, and what they are."""
+_SHOWN = {
+    "text": "regexp_replace({column}, %(re)s, %(word)s, 'g')",
+    "json": "regexp_replace({column}::text, %(re)s, %(word)s, 'g')::jsonb",
+    "list": "regexp_replace({column}::text, %(re)s, %(word)s, 'g')::text[]",
+    "null": "case when {column} ~ %(re)s then null else {column} end",
+}
 
 _KEYS = "unnest(%(c)s::text[], %(d)s::text[]) as k(connector, document_id)"
 _OF_KEYS = "t.connector = k.connector and t.document_id = k.document_id"
@@ -101,7 +132,7 @@ _HOSTS = f"""
 
 def documents_of(conn: Conn, target: Target, limit: int) -> list[Key]:
     """The next documents that a target still has."""
-    statement = f"select connector, id from documents d where {_DOCUMENTS[target.kind]} order by 1, 2 limit %(n)s"  # noqa: S608
+    statement = f"select connector, id from documents d where {_DOCUMENTS[target.kind]} {_ALIASES_FIRST}"  # noqa: S608
     rows = conn.execute(query(statement), {**_params(target), "n": limit})
     return [(row["connector"], row["id"]) for row in rows]
 
@@ -133,11 +164,56 @@ def forget_contents(conn: Conn, keys: Sequence[Key]) -> Counter[str]:
 
 
 def forget_documents(conn: Conn, keys: Sequence[Key]) -> Counter[str]:
-    """Deletes documents whose contents are gone from everywhere, and hosts that nobody watches then."""
+    """Deletes documents whose contents are gone from everywhere, and hosts that nobody watches then.
+
+    What was watched under one of them, its aliases, is watched for itself again."""
     params = {"c": [key[0] for key in keys], "d": [key[1] for key in keys]}
     hosts = conn.execute(query(_HOSTS), params).rowcount
+    conn.execute(query(f"""
+        update documents o set alias_of = null, state = 'pending', next_check = clock_timestamp() from {_KEYS}
+        where o.connector = k.connector and o.alias_of = k.document_id"""), params)  # fmt: skip  # noqa: S608
     statement = f"delete from documents t using {_KEYS} where t.connector = k.connector and t.id = k.document_id"  # noqa: S608
     return Counter(documents=conn.execute(query(statement), params).rowcount, hosts=hosts)
+
+
+def attempts_beside(conn: Conn, target: Target) -> list[str]:
+    """Attempts that hang on no document of a target and go, or name it and are redacted: what analytics has of them is
+    erased before they are touched here, so that a killed forgetting finds them again."""
+    where = [_REST[target.kind]["attempts"]] + ([_named("attempts")] if (pattern := named_by(target)) else [])
+    statement = f"select id from attempts where {' or '.join(where)}"  # noqa: S608
+    return [row["id"] for row in conn.execute(query(statement), {**_params(target), "re": pattern})]
+
+
+def redact(conn: Conn, target: Target) -> Counter[str]:
+    """Takes a host or URL out of the rows of other pages that name it: redirects, origins, logs; rows by table."""
+    pattern = named_by(target)
+    if pattern is None:
+        return Counter()
+    params, redacted = {"re": pattern, "word": FORGOTTEN}, Counter[str]()
+    for table, columns in _NAMING.items():
+        values = ", ".join(f"{column} = {_SHOWN[kind].format(column=column)}" for column, kind in columns.items())
+        statement = f"update {table} t set {values} where {_named(table)}"  # noqa: S608
+        if table == "attempts":
+            gone = f"with gone as ({statement} returning t.id, t.connector, t.window_day)"
+            redacted[table] = _number(conn, gone + _TELL.format(table=table), params)
+        else:
+            redacted[table] = conn.execute(query(statement), params).rowcount
+    return redacted
+
+
+def named_by(target: Target) -> str | None:
+    """A regular expression (of Postgres) for a host or URL within a text; None for a connector, which has none."""
+    if target.kind == "connector":
+        return None
+    if target.kind == "url":
+        return f"({'|'.join(re.escape(url) for url in sorted(target.urls, key=len, reverse=True))}){_ENDS}"
+    host, _, port = target.name.rpartition(":") if re.search(r":\d+$", target.name) else (target.name, "", "")
+    ports = {"": "(:[0-9]+)?", "80": "(:80)?", "443": "(:443)?"}.get(port, f":{port}")
+    return f'(?<![\\w.@-])(https?://)?{re.escape(host)}{ports}(?![\\w:-]|\\.\\w)[^\\s"<>,;\\\\]*'
+
+
+def _named(table: str) -> str:
+    return "(" + " or ".join(f"{column}::text ~ %(re)s" for column in _NAMING[table]) + ")"
 
 
 def forget_rest(conn: Conn, target: Target) -> Counter[str]:
@@ -179,11 +255,25 @@ def count(conn: Conn, target: Target) -> Counter[str]:
         hangs = f"exists {watched}" if table in (*_TOLD, *_DOCUMENT_TABLES) else "false"
         statement = f"select count(*) as n from {table} t where {hangs} or {rest.get(table, 'false')}"  # noqa: S608
         found[table] = _number(conn, statement, params)
+    if (pattern := named_by(target)) is not None:
+        found.update(_count_named(conn, target, watched, {**params, "re": pattern}))
     for name, statement in _counted_apart(docs, watched).items():
         found[name] = _number(conn, statement, params)
     if target.kind == "connector":
         found["connectors"] = _number(conn, "select count(*) as n from connectors where id = %(name)s", params)
     return +found
+
+
+def _count_named(conn: Conn, target: Target, watched: str, params: dict[str, Any]) -> Counter[str]:
+    """Rows by table that stay and are redacted."""
+    found: Counter[str] = Counter()
+    for table in _NAMING:
+        hangs = f"exists {watched}" if table in (*_TOLD, *_DOCUMENT_TABLES) else "false"
+        goes = _DOCUMENTS[target.kind].replace("d.", "t.") if table == "documents" else hangs
+        goes = f"coalesce({goes} or {_REST[target.kind].get(table, 'false')}, false)"
+        statement = f"select count(*) as n from {table} t where {_named(table)} and not {goes}"  # noqa: S608
+        found[f"{table} (redacted)"] = _number(conn, statement, params)
+    return found
 
 
 def _counted_apart(docs: str, watched: str) -> dict[str, str]:

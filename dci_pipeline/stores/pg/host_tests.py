@@ -36,6 +36,70 @@ def drop_bodies(conn: Conn, judged: Sequence[str]) -> int:
     return conn.execute(query(statement), (list(judged),)).rowcount
 
 
+def drop_bodies_of(conn: Conn, connector: str, documents: Collection[str]) -> int:
+    """Marks all bodies of these documents as not to be kept, and tombstones those that no other page lets us keep."""
+    params = {"c": connector, "d": list(documents)}
+    rows = conn.execute(
+        query("""
+            update captures set not_kept = 'noarchive'
+            where connector = %(c)s and document_id = any(%(d)s) and not_kept is null"""),
+        params,
+    ).rowcount
+    judged = conn.execute(
+        query("select attempt_id from captures where connector = %(c)s and document_id = any(%(d)s)"), params
+    )
+    return drop_bodies(conn, [row["attempt_id"] for row in judged]) if rows else 0
+
+
+def drop_unkept(conn: Conn, connector: str, documents: Collection[str]) -> int:
+    """Tombstones the bodies of these documents that may not be kept and wait for no verdict."""
+    rows = conn.execute(
+        "select attempt_id from captures where connector = %s and document_id = any(%s) and not_kept is not null",
+        (connector, list(documents)),
+    )
+    unkept = [row["attempt_id"] for row in rows]
+    return drop_bodies(conn, unkept) if unkept else 0
+
+
+def keep_bodies(conn: Conn, connector: str, documents: Collection[str]) -> None:
+    """Bodies of these documents that are in the archive may stay there again, and are read anew for their texts."""
+    params = {"c": connector, "d": list(documents)}
+    conn.execute(
+        query("""
+            update captures c set not_kept = null from objects o
+            where c.connector = %(c)s and c.document_id = any(%(d)s) and c.not_kept = 'noarchive'
+              and o.hash = c.content_hash and o.deleted_at is null"""),
+        params,
+    )
+    conn.execute(
+        query("""
+            delete from extractions e using objects o
+            where e.connector = %(c)s and e.document_id = any(%(d)s) and e.blocks_key like '%%.digests.json.zst'
+              and o.hash = e.content_hash and o.deleted_at is null"""),
+        params,
+    )
+
+
+def texts_of(conn: Conn, hashes: Collection[str]) -> list[dict[str, Any]]:
+    """Extractions of bodies that may not be kept, of the pages that say so, which still have their text; locked."""
+    statement = """
+        select e.connector, e.document_id, e.content_hash, e.extractor_version, e.blocks_key
+        from extractions e where e.content_hash = any(%s) and (e.connector, e.document_id) in (
+            select c.connector, c.document_id from captures c where c.content_hash = any(%s) and c.not_kept is not null)
+          and (e.blocks_key not like '%%.digests.json.zst' or e.payload->>'main_text' is not null)
+        order by 1, 2, 3, 4 for update"""
+    return conn.execute(query(statement), (list(hashes), list(hashes))).fetchall()
+
+
+def forget_text(conn: Conn, row: dict[str, Any], blocks_key: str | None) -> None:
+    """An extraction goes on without the page's text, its blocks under another key."""
+    statement = """
+        update extractions set blocks_key = %(k)s, payload = payload || '{"main_text": null}'
+        where connector = %(connector)s and document_id = %(document_id)s and content_hash = %(content_hash)s
+          and extractor_version = %(extractor_version)s"""
+    conn.execute(query(statement), {**row, "k": blocks_key})
+
+
 def take_dropped(conn: Conn, limit: int) -> list[dict[str, Any]]:
     """Hash and key of dropped bodies that are still in the archive, locked: a writer of the same body waits."""
     statement = """

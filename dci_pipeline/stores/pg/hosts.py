@@ -1,6 +1,6 @@
 """What all processes know of a host: its rate, breaker, budget, robots.txt, by the database's clock; what it taught."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,51 +15,98 @@ _MEAN = "coalesce(h.ttfb_ms * %(kept)s + %(added)s, h.ttfb_ms, %(alone)s)"
 _ASKED = "case when h.asked_until > clock_timestamp() then greatest(h.asked_gap_s, %(g)s) else %(g)s end"
 _SLOWNESS = f"case when {_MEAN} >= %(quick)s then least({_MEAN} * %(factor)s / 1000, %(longest)s) else 0 end"
 _GAP = f"greatest({_ASKED}, {_SLOWNESS})"
+# The last slot was given a gap; where a longer one holds by now, as after the first look at a robots.txt, it counts
+# from the same slot.
+_SLOT = f"""greatest(h.next_slot_at, clock_timestamp(),
+    case when h.gap_s > 0 then h.next_slot_at + ({_GAP} - h.gap_s) * interval '1 second' end)"""
+# Places are a JSON object: id → [until, by the database's clock; the holder's limit; 1: held, 0: waited for]. The limit
+# of all who hold or wait is the smallest of theirs, so a connector that wants to be alone on a host gets its turn.
+_PLACES = """jsonb_each(h.places - %(left)s::text[]) as p(id, v)
+    where (v->>0)::float8 > extract(epoch from clock_timestamp()) and id <> %(place)s"""
+_HAS_PLACE = f"""(select count(*) filter (where v->>2 = '1') < least(%(limit)s, min((v->>1)::int)) from {_PLACES})"""  # noqa: S608
+_KEPT_PLACES = f"(select coalesce(jsonb_object_agg(id, v), '{{}}') from {_PLACES})"  # noqa: S608
+_OWN_PLACE = """case when %(place)s <> '' then jsonb_build_object(%(place)s::text,
+    jsonb_build_array(extract(epoch from {slot})::float8 + %(lease)s, %(limit)s::int, 1)) else '{{}}' end"""
 
 # One statement reserves one slot: the next free moment is the later of now and the last slot plus the gap. The gap is
 # the largest that anyone asks for, or that the host's slowness does; what was heard of it since the last slot comes in
 # here, so it costs no statement of its own. No slot is taken on a host that is paused, whose breaker is open or whose
-# day is spent, nor one so far ahead that the caller would give it up: a slow host would starve on those. The first slot
-# after an open breaker is its probe, and nothing else leaves until it is heard of.
+# day is spent, whose places are all held, nor one so far ahead that the caller would give it up: a slow host would
+# starve on those. The first slot after an open breaker is its probe, and nothing else leaves until it is heard of.
 _RESERVE = f"""
-    insert into hosts as h (host, next_slot_at, gap_s, asked_gap_s, asked_until, ttfb_ms, spent_day, spent)
+    insert into hosts as h (host, next_slot_at, gap_s, asked_gap_s, asked_until, ttfb_ms, spent_day, spent, places)
     values (%(h)s, clock_timestamp() + %(g)s * interval '1 second', %(g)s, %(g)s,
-            clock_timestamp() + %(g)s * %(claim)s * interval '1 second', %(alone)s, {_TODAY}, 1)
+            clock_timestamp() + %(g)s * %(claim)s * interval '1 second', %(alone)s, {_TODAY}, 1,
+            {_OWN_PLACE.format(slot="clock_timestamp()")})
     on conflict (host) do update set
         ttfb_ms = {_MEAN},
         asked_until = case when h.asked_until > clock_timestamp() and h.asked_gap_s > %(g)s then h.asked_until
                            else excluded.asked_until end,
         asked_gap_s = {_ASKED},
         gap_s = {_GAP},
-        next_slot_at = greatest(h.next_slot_at, clock_timestamp()) + {_GAP} * interval '1 second',
+        next_slot_at = {_SLOT} + {_GAP} * interval '1 second',
+        places = {_KEPT_PLACES} || {_OWN_PLACE.format(slot=_SLOT)},
         spent = case when h.spent_day = {_TODAY} then h.spent else 0 end + 1,
         spent_day = {_TODAY},
         probe_until = case when h.breaker_opens > 0 then
-            greatest(h.next_slot_at, clock_timestamp()) + %(probe)s * interval '1 second' end
+            {_SLOT} + %(probe)s * interval '1 second' end
     where coalesce(h.blocked_until <= clock_timestamp(), true)
       and coalesce(h.breaker_until <= clock_timestamp(), true) and coalesce(h.probe_until <= clock_timestamp(), true)
       and (h.daily_budget is null or h.daily_budget > case when h.spent_day = {_TODAY} then h.spent else 0 end)
-      and h.next_slot_at <= clock_timestamp() + %(m)s * interval '1 second'
+      and {_SLOT} <= clock_timestamp() + %(m)s * interval '1 second' and {_HAS_PLACE}
     returning extract(epoch from next_slot_at - clock_timestamp()) - gap_s as wait_s, breaker_failures"""  # noqa: S608
 
 _WHY_NOT = f"""
-    select extract(epoch from next_slot_at - clock_timestamp()) as wait_s,
+    select extract(epoch from {_SLOT} - clock_timestamp()) as wait_s,
+           case when not {_HAS_PLACE} then array(select p.id from {_PLACES} and v->>2 = '1') end as holders,
            extract(epoch from blocked_until - clock_timestamp()) as blocked_s, blocked_reason,
            extract(epoch from breaker_until - clock_timestamp()) as breaker_s, breaker_reason,
            extract(epoch from probe_until - clock_timestamp()) as probe_s, daily_budget,
            case when daily_budget <= case when spent_day = {_TODAY} then spent else 0 end
                 then extract(epoch from ({_TODAY} + 1)::timestamp at time zone 'UTC' - clock_timestamp()) end as day_s
-    from hosts where host = %(h)s"""  # noqa: S608
+    from hosts h where host = %(h)s"""  # noqa: S608
+
+# Whoever found no slot for a long gap, or no place, says what it asks for, or the others would never let it in.
+_CLAIM = f"""
+    update hosts h set
+        asked_until = case when h.asked_until > clock_timestamp() and h.asked_gap_s > %(g)s then h.asked_until
+                           else clock_timestamp() + %(g)s * %(claim)s * interval '1 second' end,
+        asked_gap_s = {_ASKED},
+        places = h.places || case when %(place)s <> '' and %(waits)s then jsonb_build_object(%(place)s::text,
+            jsonb_build_array(extract(epoch from clock_timestamp())::float8 + 1, %(limit)s::int, 0)) else '{{}}' end
+    where host = %(h)s"""  # noqa: S608
 
 NO_SLOWNESS = Pace(slowness_factor=0.0, quick_ms=0.0, longest_gap_s=0.0, claim_factor=5.0, probe_s=90.0)
 """Only what is asked for counts."""
 
 
+PLACE_LEASE_S = 120.0
+"""From its slot on, a place is held for so long at the most: a fetch may take 60 s and its redirects' waits; a holder
+on a machine that died keeps the others waiting for the rest."""
+MOST_PLACES = 1_000
+"""Where the caller knows no limit."""
+
+
 def reserve_slot(
-    conn: Conn, host: str, gap_s: float, heard: Heard | None = None, pace: Pace = NO_SLOWNESS
+    conn: Conn,
+    host: str,
+    gap_s: float,
+    heard: Heard | None = None,
+    pace: Pace = NO_SLOWNESS,
+    *,
+    place: str = "",
+    limit: int = MOST_PLACES,
+    left: Collection[str] = (),
 ) -> SlotReply:
-    """Reserves one request to a host; the caller sleeps `wait_s`. Commit at once: others queue behind the row."""
+    """Reserves one request to a host; the caller sleeps `wait_s`. Commit at once: others queue behind the row.
+
+    With it the request takes `place` among at most `limit`, and the places in `left` are free. Without a name it takes
+    none, but waits for one all the same."""
     params = {
+        "place": place,
+        "limit": limit,
+        "left": list(left),
+        "lease": PLACE_LEASE_S,
         "h": host,
         "g": gap_s,
         "m": MAX_SLOT_WAIT_S,
@@ -79,9 +126,16 @@ def reserve_slot(
         assert row is not None
         if (refused := _refusal(row)) is not None:
             return refused
-        if float(row["wait_s"]) > MAX_SLOT_WAIT_S:
-            return SlotReply(wait_s=float(row["wait_s"]))
-        # The pause ended, or the slot came near, between the two statements.
+        holders, wait_s = tuple(row["holders"] or ()), float(row["wait_s"])
+        if holders or wait_s > MAX_SLOT_WAIT_S:
+            conn.execute(query(_CLAIM), {**params, "waits": bool(holders)})
+            return SlotReply(wait_s=wait_s, holders=holders)
+        # The pause ended, a place was left, or the slot came near, between the two statements.
+
+
+def give_back(conn: Conn, host: str, places: Collection[str]) -> None:
+    """Frees places of a host."""
+    conn.execute("update hosts set places = places - %s::text[] where host = %s", (list(places), host))
 
 
 def _refusal(row: DictRow) -> SlotReply | None:
@@ -144,6 +198,10 @@ def facts(conn: Conn, host: str) -> HostFacts:
         host=host,
         soft_404=row["soft_404"],
         soft_404_due=row["soft_404_due"],
+        soft_404_rendered=row["soft_404_rendered"],
+        soft_404_rendered_due=row["soft_404_rendered_due"],
+        tdmrep=row["tdmrep"],
+        tdmrep_due=row["tdmrep_due"],
         confirmations=row["confirmations"],
         validators_ignored_until=row["validators_ignored_until"],
         lastmod_lies=row["lastmod_lies"],
@@ -151,22 +209,37 @@ def facts(conn: Conn, host: str) -> HostFacts:
     )
 
 
-def claim_soft_404(conn: Conn, host: str, now: datetime, until: datetime) -> bool:
+def claim_soft_404(conn: Conn, host: str, now: datetime, until: datetime, *, is_rendered: bool = False) -> bool:
     """Whether the caller, and nobody else until then, is to learn how the host answers a random path."""
-    statement = """
-        insert into hosts as h (host, next_slot_at, soft_404_due) values (%(h)s, clock_timestamp(), %(u)s)
-        on conflict (host) do update set soft_404_due = %(u)s
-        where coalesce(h.soft_404_due <= %(n)s, true) returning host"""
+    due = _soft_404(is_rendered) + "_due"
+    statement = f"""
+        insert into hosts as h (host, next_slot_at, {due}) values (%(h)s, clock_timestamp(), %(u)s)
+        on conflict (host) do update set {due} = %(u)s
+        where coalesce(h.{due} <= %(n)s, true) returning host"""  # noqa: S608
     return conn.execute(query(statement), {"h": host, "n": now, "u": until}).fetchone() is not None
 
 
-def learn_soft_404(conn: Conn, host: str, signature: Mapping[str, Any] | None, due: datetime) -> None:
+def learn_soft_404(
+    conn: Conn, host: str, signature: Mapping[str, Any] | None, due: datetime, *, is_rendered: bool = False
+) -> None:
     """Keeps how the host answers a random path (None: by a proper 404), to be learned again when due."""
-    text = None if signature is None else as_json(dict(signature))
-    conn.execute(
-        "update hosts set soft_404 = %s::jsonb, soft_404_due = %s where host = %s",
-        (text, due, host),
-    )
+    text, column = None if signature is None else as_json(dict(signature)), _soft_404(is_rendered)
+    statement = f"update hosts set {column} = %s::jsonb, {column}_due = %s where host = %s"  # noqa: S608
+    conn.execute(query(statement), (text, due, host))
+
+
+def _soft_404(is_rendered: bool) -> str:
+    return "soft_404_rendered" if is_rendered else "soft_404"
+
+
+def learn_tdmrep(conn: Conn, host: str, rules: Sequence[Mapping[str, Any]] | None, due: datetime) -> None:
+    """Keeps what the host's tdmrep.json says, in order (None: it has none), to be read again when due."""
+    statement = """
+        insert into hosts (host, next_slot_at, tdmrep, tdmrep_due)
+        values (%(h)s, clock_timestamp(), %(r)s::jsonb, %(d)s)
+        on conflict (host) do update set tdmrep = excluded.tdmrep, tdmrep_due = excluded.tdmrep_due"""
+    text = None if rules is None else as_json([dict(rule) for rule in rules])
+    conn.execute(query(statement), {"h": host, "r": text, "d": due})
 
 
 def count_confirmations(conn: Conn, counts: Mapping[str, int]) -> None:
@@ -216,13 +289,18 @@ def set_daily_budget(conn: Conn, host: str, requests: int | None) -> None:
 
 def pause(conn: Conn, pause: HostPause, seconds: float) -> None:
     """No slot on the host for `seconds` from now by the database's clock; a longer pause stays."""
+    pause_for(conn, pause.host, seconds, pause.reason)
+
+
+def pause_for(conn: Conn, host: str, seconds: float, reason: str) -> None:
+    """The same in words of its own."""
     statement = """
         insert into hosts (host, next_slot_at, blocked_until, blocked_reason)
         values (%(h)s, clock_timestamp(), clock_timestamp() + %(s)s * interval '1 second', %(r)s)
         on conflict (host) do update set
             blocked_until = greatest(hosts.blocked_until, excluded.blocked_until),
             blocked_reason = excluded.blocked_reason"""
-    conn.execute(query(statement), {"h": pause.host, "s": seconds, "r": pause.reason})
+    conn.execute(query(statement), {"h": host, "s": seconds, "r": reason})
 
 
 def blocked_seconds(conn: Conn, host: str) -> float:

@@ -45,6 +45,7 @@ def read_rows(conn: Conn, table: str, ids: Collection[str]) -> dict[str, dict[st
 _READ = {
     "attempts": "select * from attempts where id = any(%s)",
     "page_changes": "select * from page_changes where id = any(%s)",
+    "daily_metrics": "select * from daily_metrics where id = any(%s)",
     "entity_events": """
         select v.*, e.type as entity_type, e.document_id from entity_events v join entities e on e.id = v.entity_id
         where v.id = any(%s)""",

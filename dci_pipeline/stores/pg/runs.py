@@ -90,7 +90,8 @@ _STATS = """
          v as (select event, count(*) as n from entity_events
                where run_id = %(r)s and connector = %(c)s group by event),
          d as (select count(*) as found, count(*) filter (where is_new) as new
-               from discoveries where run_id = %(r)s and connector = %(c)s and group_name not in ('sitemap', 'feed'))
+               from discoveries where run_id = %(r)s and connector = %(c)s
+                 and group_name not in ('sitemap', 'feed', 'api_listing'))
     select
         (select found from d) as discovered,
         (select new from d) as registered,
@@ -210,11 +211,13 @@ def discovered(
 
 
 def open_alert(conn: Conn, *, alert_id: str, kind: str, subject: str, severity: str, message: str) -> None:
-    """Opens an alert, or refreshes the words of the one that is open."""
+    """Opens an alert, or refreshes the words of the one that is open; one that was resolved opens anew."""
     statement = """
         insert into system_alerts (id, kind, subject, severity, message, opened_at)
         values (%(i)s, %(k)s, %(s)s, %(v)s, %(m)s, clock_timestamp())
-        on conflict (id) do update set message = excluded.message, severity = excluded.severity, resolved_at = null"""
+        on conflict (id) do update set message = excluded.message, severity = excluded.severity, resolved_at = null,
+            opened_at = case when system_alerts.resolved_at is null then system_alerts.opened_at
+                             else excluded.opened_at end"""
     conn.execute(query(statement), {"i": alert_id, "k": kind, "s": subject, "v": severity, "m": message})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.rows import DictRow
 
 from dci_pipeline.model.records import RobotsSnapshot
-from dci_pipeline.stores.pg import hosts, read
+from dci_pipeline.stores.pg import hosts, read, spend
 from dci_pipeline.stores.pg.bulk import Conn, query
 
 ATTEMPTS = 5
@@ -34,6 +34,8 @@ class Known:
     """The run that has the connector now."""
     attempts: list[DictRow]
     """Newest first."""
+    accounts: list[DictRow]
+    """Credits and waste of providers and connectors, today."""
 
 
 _ATTEMPTS = """
@@ -61,6 +63,7 @@ def known(conn: Conn, connector: str, document: DictRow | None, *, host: str, or
         good_robots=hosts.load_robots(conn, origin, good_only=True),
         holder=read.lease_holder(conn, connector),
         attempts=conn.execute(query(_ATTEMPTS), params).fetchall() if document else [],
+        accounts=spend.accounts(conn),
     )
 
 

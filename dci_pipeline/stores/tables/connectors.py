@@ -32,6 +32,10 @@ class Connector(SQLModel, table=True):
     last_run_at: datetime | None = Field(sa_column=time_column())
     next_run_at: datetime | None = Field(sa_column=time_column())
     synced_at: datetime = Field(sa_column=time_column(null=False))
+    paused_at: datetime | None = Field(sa_column=time_column())
+    """When somebody paused it by hand, whatever its YAML says; null: nobody did."""
+    reset_at: datetime | None = Field(sa_column=time_column())
+    """When somebody last reset it: failed runs before that count no more."""
 
 
 class Source(SQLModel, table=True):

@@ -80,6 +80,8 @@ class CaptureRow(SQLModel, table=True):
     """What this body's verdict will show of the host: `validators` after a 304, or the sitemap's `lastmod`."""
     not_kept: str | None = Field(sa_column=text_column(null=True))
     """Why the bytes go once the verdict stands, such as `noarchive`; null: they are kept."""
+    marks: str = Field(sa_column=text_column(default=""))
+    """What the answer's headers asked of crawlers, as in `documents.header_marks`."""
 
 
 class ExtractionRow(SQLModel, table=True):
@@ -122,6 +124,29 @@ class VersionRow(SQLModel, table=True):
     window_day: date = Field(sa_column=Column(Date, nullable=False))
     content_hash: str | None = Field(sa_column=text_column(null=True))
     last_confirmed_at: datetime = Field(sa_column=time_column(null=False))
+
+
+class NoiseRegionRow(SQLModel, table=True):
+    """A region of a page that moved, with its evidence; a mask from masked_at on. Key: connector, document, region."""
+
+    __tablename__ = "noise_regions"
+    __table_args__ = (PrimaryKeyConstraint("connector", "document_id", "region"),)
+    connector: str = Field(sa_column=text_column())
+    document_id: str = Field(sa_column=text_column())
+    region: str = Field(sa_column=text_column())
+    page_type: str = Field(sa_column=text_column())
+    kind: str = Field(sa_column=text_column())
+    """value, rotation or order."""
+    path: Any = Field(sa_column=json_column("[]"))
+    """Headings above it."""
+    block_kind: str = Field(sa_column=text_column())
+    place: str = Field(sa_column=text_column())
+    history: str = Field(sa_column=text_column())
+    """A sign a fetch, newest last: 0 held, 1 moved, 2 moved between two fetches close together."""
+    evidence: Any = Field(sa_column=json_column("[]"))
+    """(when, before, after) of the latest moves."""
+    masked_at: datetime | None = Field(sa_column=time_column())
+    lifted_at: datetime | None = Field(sa_column=time_column())
 
 
 class PageChangeRow(SQLModel, table=True):

@@ -36,6 +36,9 @@ class DocumentRow(SQLModel, table=True):
         Index("documents_due", "connector", "next_check", postgresql_where=text("next_check is not null")),
         Index("documents_id", "id"),
         Index("documents_host", "host"),
+        Index("documents_blocked", "connector", postgresql_where=text("state = 'blocked'")),
+        Index("documents_canonical", "connector", "canonical_url", postgresql_where=text("canonical_url is not null")),
+        Index("documents_alias", "connector", "alias_of", postgresql_where=text("alias_of is not null")),
     )
     connector: str = Field(sa_column=text_column())
     id: str = Field(sa_column=text_column())
@@ -72,6 +75,16 @@ class DocumentRow(SQLModel, table=True):
     created_at: datetime = Field(sa_column=time_column(null=False))
     last_checked: datetime | None = Field(sa_column=time_column())
     last_fetched: datetime | None = Field(sa_column=time_column())
+    header_marks: str = Field(sa_column=text_column(default=""))
+    """What its answers' headers ask of crawlers (noarchive, nofollow, noindex), sorted, a blank between."""
+    body_marks: str = Field(sa_column=text_column(default=""))
+    """What its newest body's markup asks."""
+    blocked_by: str | None = Field(sa_column=text_column(null=True))
+    """While it is blocked: the deciding rule, in words."""
+    canonical_url: str | None = Field(sa_column=text_column(null=True))
+    """Another URL in scope that its newest body names as canonical."""
+    alias_of: str | None = Field(sa_column=text_column(null=True))
+    """Document that this URL turned out to be: it is not fetched and says nothing itself."""
 
 
 class Discovery(SQLModel, table=True):

@@ -88,7 +88,7 @@ class EntityEvent(SQLModel, table=True):
     run_id: str = Field(sa_column=text_column())
     event: str = Field(sa_column=text_column())
     cause: str = Field(sa_column=text_column())
-    """page, or extractor: the same bytes read anew."""
+    """page; extractor: the same bytes read anew; terms: the page asks not to be indexed; alias: it is another's."""
     capture_id: str | None = Field(sa_column=text_column(null=True))
     at: datetime = Field(sa_column=time_column(null=False))
     delta: Any = Field(sa_column=json_column("{}"))

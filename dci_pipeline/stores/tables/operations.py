@@ -8,11 +8,13 @@ from sqlalchemy import (
     Column,
     Date,
     Double,
+    ForeignKey,
     Index,
     Integer,
     LargeBinary,
     PrimaryKeyConstraint,
     Text,
+    UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -49,6 +51,22 @@ class SystemAlert(SQLModel, table=True):
     resolved_at: datetime | None = Field(sa_column=time_column())
 
 
+class AlertDelivery(SQLModel, table=True):
+    """One telling of one alert. Key: alert, when it was opened, event, channel; so each is told once."""
+
+    __tablename__ = "alert_deliveries"
+    __table_args__ = (PrimaryKeyConstraint("alert_id", "opened_at", "event", "channel"),)
+    alert_id: str = Field(
+        sa_column=Column(Text, ForeignKey("system_alerts.id", ondelete="CASCADE"), nullable=False),
+    )
+    opened_at: datetime = Field(sa_column=time_column(null=False))
+    event: str = Field(sa_column=text_column())
+    """opened, resolved."""
+    channel: str = Field(sa_column=text_column())
+    """webhook, mail."""
+    delivered_at: datetime = Field(sa_column=time_column(null=False))
+
+
 class Host(SQLModel, table=True):
     """What all processes know of one host: its rate, its pauses, what it has taught. Key: host:port."""
 
@@ -73,6 +91,8 @@ class Host(SQLModel, table=True):
     breaker_reason: str | None = Field(sa_column=text_column(null=True))
     probe_until: datetime | None = Field(sa_column=time_column())
     """A probe is on its way, and until then nothing else leaves."""
+    places: Any = Field(sa_column=json_column("{}"))
+    """Requests under way: id → [epoch until which it may take, the connector's concurrency, 1, or 0 who waits]."""
     daily_budget: int | None = Field(sa_column=Column(Integer))
     """Requests a UTC day; null: any number."""
     spent_day: date | None = Field(sa_column=Column(Date))
@@ -82,6 +102,13 @@ class Host(SQLModel, table=True):
     """Title and shingles of its answer to a path that does not exist; null where that is a proper 404."""
     soft_404_due: datetime | None = Field(sa_column=time_column())
     """When that is to be learned again; null: never learned."""
+    soft_404_rendered: Any = Field(sa_column=Column(JSONB))
+    """The same of the answer as a browser shows it, for hosts whose pages are made by scripts."""
+    soft_404_rendered_due: datetime | None = Field(sa_column=time_column())
+    tdmrep: Any = Field(sa_column=Column(JSONB))
+    """Rules of its /.well-known/tdmrep.json in order; null where it has none."""
+    tdmrep_due: datetime | None = Field(sa_column=time_column())
+    """When that file is to be read again; null: never read."""
     confirmations: int = Field(sa_column=int_column())
     """304 answers so far: every fiftieth is checked."""
     validators_ignored_until: datetime | None = Field(sa_column=time_column())
@@ -128,6 +155,8 @@ class ConnectorRun(SQLModel, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("run_id", "connector"),
         Index("connector_runs_recent", "connector", "started_at"),
+        Index("connector_runs_started", "started_at"),
+        Index("connector_runs_failed", "connector", postgresql_where=text("error is not null")),
     )
     run_id: str = Field(sa_column=text_column())
     connector: str = Field(sa_column=text_column())
@@ -140,6 +169,20 @@ class ConnectorRun(SQLModel, table=True):
     stats: Any = Field(sa_column=json_column("{}"))
     log: list[str] = Field(sa_column=Column(ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")))
     error: str | None = Field(sa_column=text_column(null=True))
+
+
+class RunWish(SQLModel, table=True):
+    """A run that somebody asked for and that the daemon has not started yet. Key: id; one a connector, task, group."""
+
+    __tablename__ = "run_wishes"
+    __table_args__ = (UniqueConstraint("connector", "task", "group_name", name="run_wishes_once"),)
+    id: str = Field(sa_column=Column(Text, primary_key=True))
+    connector: str = Field(sa_column=text_column())
+    task: str = Field(sa_column=text_column())
+    group_name: str = Field(sa_column=text_column(default=""))
+    """Empty: all groups."""
+    asked_by: str = Field(sa_column=text_column())
+    asked_at: datetime = Field(sa_column=time_column(null=False))
 
 
 class Outbox(SQLModel, table=True):

@@ -91,7 +91,7 @@ expect: {documents: {min: 250}, coverage: {facility.name: 0.99}}
         pytest.param("automation: on", "3: automation is true, expected 'running' or 'paused'", id="yaml's on"),
         pytest.param("kind: wiki", "3: kind is 'wiki', expected 'operator', 'registry', 'directory', 'docs', 'news' or 'company_surfaces'", id="kind"),
         pytest.param("discovery:", "3: discovery is empty, expected a mapping of keys", id="empty block"),
-        pytest.param("implementation: a.b.Connector", "3: implementation is 'a.b.Connector', but this release loads no Python connectors; leave it out", id="implementation-not-yet"),
+        pytest.param("implementation: a.b.Connector", "3: implementation is 'a.b.Connector': module a.b is neither a/b.py beside the YAML nor in an installed package", id="no implementation"),
         pytest.param("name: \"Ac\\0me\"", "3: name is 'Ac\\x00me', expected text without control characters", id="control-character"),
         pytest.param("implementation: Connector", "3: implementation is 'Connector', expected a dotted path such as package.module.Connector", id="implementation"),
         pytest.param("expect: {documents: {min: 5, max: 2}}", "3: expect.documents has min 5 above max 2", id="bounds"),

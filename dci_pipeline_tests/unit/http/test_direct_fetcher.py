@@ -12,7 +12,7 @@ import pytest
 
 from dci_pipeline.http.direct import DirectFetcher, make_user_agent
 from dci_pipeline.http.guard import Endpoint
-from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
+from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal, Onward, Passage
 from dci_pipeline.model.records import Hop
 from dci_pipeline.model.states import Outcome
 from dci_pipeline.settings import Settings
@@ -135,7 +135,10 @@ async def test_the_chain_the_final_url_and_the_final_status_are_kept(fetcher: Di
     site.routes |= {"/a": web.redirect("/b#part", status=301), "/b": web.redirect("c?x=1", status=307)}
     site.routes["/c"] = Answer(body=b"done")
     reply = await get(fetcher, site.url("/a"))
-    assert reply.chain == (Hop(status=301, url=site.url("/a")), Hop(status=307, url=site.url("/b")))
+    assert [(hop.status, hop.url, hop.target) for hop in reply.chain] == [
+        (301, site.url("/a"), site.url("/b")),
+        (307, site.url("/b"), reply.final_url),
+    ]
     assert reply.final_url == site.url("/c?x=1")
     assert (reply.status, reply.body) == (200, b"done")
 
@@ -190,7 +193,7 @@ async def test_a_redirect_to_itself_with_a_cookie_is_followed_once(fetcher: Dire
     site.routes["/a"] = gate
     reply = await get(fetcher, site.url("/a"))
     assert reply.body == b"the page"
-    assert reply.chain == (Hop(status=302, url=site.url("/a")),)
+    assert reply.chain == (Hop(status=302, url=site.url("/a"), target=site.url("/a")),)
     assert (await get(fetcher, site.url("/a"))).body == b"the page"
     assert "cookie" not in site.asked[2].headers, "cookies last for one fetch only"
 
@@ -242,9 +245,11 @@ async def test_a_location_in_raw_bytes_is_read_as_it_came(fetcher: DirectFetcher
 async def test_each_hop_is_asked_for_and_may_be_refused(fetcher: DirectFetcher, site: Site) -> None:
     hops: list[str] = []
 
-    async def allow(url: str) -> HopRefusal | None:
-        hops.append(url)
-        return HopRefusal(outcome=Outcome.ROBOTS, error="Disallow: /c") if url.endswith("/c") else None
+    async def allow(onward: Onward) -> Passage:
+        hops.append(onward.url)
+        refused = HopRefusal(outcome=Outcome.ROBOTS, error="Disallow: /c")
+        refusal = refused if onward.url.endswith("/c") else None
+        return Passage(refusal=refusal, robots_hash="h", robots_rule="Allow: /b", wait_ms=40)
 
     site.routes |= {"/a": web.redirect("/b"), "/b": web.redirect("/c"), "/c": Answer()}
     reply = await get(fetcher, site.url("/a"), allow_hop=allow)
@@ -252,12 +257,17 @@ async def test_each_hop_is_asked_for_and_may_be_refused(fetcher: DirectFetcher, 
     assert (reply.outcome, reply.error) == (Outcome.ROBOTS, "Disallow: /c")
     assert reply.final_url == site.url("/c")
     assert site.paths() == ["/a", "/b"]
+    assert reply.chain == (
+        Hop(status=302, url=site.url("/a"), target=site.url("/b"), robots_hash="h", robots_rule="Allow: /b"),
+        Hop(status=302, url=site.url("/b")),
+    )
+    assert reply.wait_ms == 80
 
 
 async def test_waiting_in_a_hop_is_not_counted_as_the_servers_time(fetcher: DirectFetcher, site: Site) -> None:
-    async def allow(url: str) -> HopRefusal | None:
+    async def allow(onward: Onward) -> Passage:
         await asyncio.sleep(0.6)
-        return None
+        return Passage()
 
     site.routes |= {"/a": web.redirect("/b"), "/b": Answer(body=b"ok")}
     reply = await get(fetcher, site.url("/a"), allow_hop=allow, timeout_s=0.5)
@@ -408,8 +418,8 @@ async def test_a_broken_server_gets_one_outcome(
 async def test_a_connection_that_breaks_costs_one_request(fetcher: DirectFetcher, site: Site) -> None:
     site.routes["/p"] = web.resetting()
 
-    async def allow(target: str) -> HopRefusal | None:
-        return None
+    async def allow(onward: Onward) -> Passage:
+        return Passage()
 
     assert (await get(fetcher, site.url("/p"), allow_hop=allow)).outcome is Outcome.TIMEOUT
     assert site.paths() == ["/p"]
@@ -437,15 +447,16 @@ async def test_a_kept_connection_that_the_server_closed_is_replaced(
 ) -> None:
     slots: list[str] = []
 
-    async def allow(target: str) -> HopRefusal | None:
-        slots.append(target)
-        return None if may_leave else HopRefusal(outcome=Outcome.SKIPPED, error="no slot")
+    async def allow(onward: Onward) -> Passage:
+        slots.append(onward.url)
+        return Passage(refusal=None if may_leave else HopRefusal(outcome=Outcome.SKIPPED, error="no slot"))
 
     site.routes |= {"/a": Answer(body=b"ok"), "/b": closing_once(site)}
     await get(fetcher, site.url("/a"), allow_hop=allow)
     reply = await get(fetcher, site.url("/b"), allow_hop=allow)
     assert (reply.outcome, site.paths()) == (outcome, asked)
     assert slots == [site.url("/b")]
+    assert [lost.url for lost in reply.lost] == [site.url(path) for path in asked[2:]]
 
 
 async def test_a_truncated_encoding_is_flagged(fetcher: DirectFetcher, site: Site) -> None:

@@ -1,11 +1,12 @@
 """The host gate against a store with a clock of its own; sleeping moves that clock, nothing really waits."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
-from dci_pipeline.http.politeness import HostGate, TooLong, host_gap_s
+from dci_pipeline.http.politeness import HostGate, Patience, TooLong, host_gap_s
 from dci_pipeline.model.records import MAX_SLOT_WAIT_S, SlotReply
 
 
@@ -22,9 +23,21 @@ class Clocked:
         self.suspects: set[str] = set()
         self.failed: list[str] = []
         self.answered: list[str] = []
+        self.places: dict[str, set[str]] = {}
+        self.freed_at = math.inf
+        """When whoever else holds places leaves them."""
+        self.loop = asyncio.get_running_loop()
+        self.on_give_back: Callable[[], object] | None = None
 
-    def reserve_slot(self, host: str, gap_s: float, ttfb_ms: Sequence[int] = ()) -> SlotReply:
+    def reserve_slot(
+        self, host: str, gap_s: float, ttfb_ms: Sequence[int], place: str, limit: int, left: Sequence[str]
+    ) -> SlotReply:
         self.reserved.append(host)
+        self.places.setdefault(host, set()).difference_update(left)
+        if self.now >= self.freed_at:
+            self.places[host].discard("another process")
+        if len(self.places[host]) >= limit:
+            return SlotReply(wait_s=0.0, holders=tuple(self.places[host]))
         self.heard.append(tuple(ttfb_ms))
         blocked = self.blocked_seconds(host)
         if blocked > 0:
@@ -32,7 +45,16 @@ class Clocked:
         at = max(self.now, self.next_at.get(host, 0.0))
         if at - self.now <= MAX_SLOT_WAIT_S:
             self.next_at[host] = at + gap_s
+            self.places[host].add(place)
         return SlotReply(wait_s=at - self.now, is_suspect=host in self.suspects)
+
+    def give_back(self, host: str, places: Sequence[str]) -> None:
+        self.places[host].difference_update(places)
+        if self.on_give_back is not None:
+            self.loop.call_soon_threadsafe(self.on_give_back)
+
+    def pause_host(self, host: str, seconds: float, reason: str) -> None:
+        self.paused_until[host] = self.now + seconds
 
     def blocked_seconds(self, host: str) -> float:
         return max(0.0, self.paused_until.get(host, 0.0) - self.now)
@@ -55,7 +77,7 @@ class Clocked:
 
 
 @pytest.fixture
-def store() -> Clocked:
+async def store() -> Clocked:
     return Clocked()
 
 
@@ -172,9 +194,10 @@ async def test_fetches_that_redirect_to_each_others_hosts_go_on(gate: HostGate) 
     both_in_flight = asyncio.Barrier(2)
 
     async def one(host: str, other: str) -> None:
-        async with gate.slot(host, 0.001):
+        async with gate.seat() as seat:
+            await seat.take(host, 0.001)
             await both_in_flight.wait()
-            assert isinstance(await gate.pass_through(other, 0.001), int)
+            assert isinstance(await seat.take(other, 0.001), int)
 
     await asyncio.wait_for(asyncio.gather(one("a:443", "b:443"), one("b:443", "a:443")), 5)
 
@@ -226,8 +249,69 @@ async def test_an_answer_of_a_host_that_failed_elsewhere_is_told(gate: HostGate,
     assert store.answered == ["a:443"]
 
 
+@pytest.mark.parametrize(
+    ("patience", "pause", "waits"),
+    [
+        (Patience.NONE, False, False),
+        (Patience.RATE, False, True),
+        (Patience.RATE, True, False),
+        (Patience.ANY, True, True),
+    ],
+)
+async def test_a_long_wait_is_sat_out_by_whoever_has_the_patience(
+    gate: HostGate, store: Clocked, patience: Patience, pause: bool, waits: bool
+) -> None:
+    async with gate.slot("a:443", 60.0):
+        pass
+    if pause:
+        store.paused_until["a:443"] = 60.0
+    async with gate.seat() as seat:
+        waited = await seat.take("a:443", 60.0, patience)
+    assert waited == (60_000 if waits else TooLong(wait_s=60.0, reason="Retry-After" if pause else None))
+
+
+async def test_a_wait_is_sat_out_only_while_the_run_lasts(store: Clocked) -> None:
+    gate = HostGate(store, sleep=store.sleep, monotonic=store.monotonic, may_sit_out=lambda s: store.now + s < 90)
+    async with gate.seat() as seat:
+        assert await seat.take("a:443", 60.0, Patience.ANY) == 0
+        assert await seat.take("a:443", 60.0, Patience.ANY) == 60_000
+        assert await seat.take("a:443", 60.0, Patience.ANY) == TooLong(wait_s=60.0)
+    assert store.now == 60.0
+    gate.close()
+
+
+async def test_a_place_goes_back_with_the_next_request_or_by_itself_and_all_of_them_at_the_end(
+    gate: HostGate, store: Clocked
+) -> None:
+    for _ in range(2):
+        async with gate.slot("a:443", 0.001):
+            assert len(store.places["a:443"]) == 1
+    returned = asyncio.Event()
+    store.on_give_back = returned.set
+    async with asyncio.timeout(5):
+        await returned.wait()
+    assert store.places["a:443"] == set()
+    seat = gate.seat()
+    await seat.take("a:443", 0.001)
+    gate.close()
+    assert store.places["a:443"] == set()
+
+
+async def test_a_host_whose_places_others_hold_is_asked_again_until_one_is_free_or_half_a_minute_is_over(
+    gate: HostGate, store: Clocked
+) -> None:
+    store.places["a:443"] = {"another process"}
+    async with gate.slot("a:443", 0.001) as slot:
+        assert slot == TooLong(wait_s=5.0)
+    assert store.now == pytest.approx(30.0, abs=0.2)
+    store.freed_at = store.now + 1
+    async with gate.slot("a:443", 0.001) as slot:
+        assert isinstance(slot, int)
+
+
 async def test_hosts_that_nobody_wants_cost_no_memory(gate: HostGate) -> None:
     for number in range(500):
         async with gate.slot(f"h{number}:443", 1.0):
             pass
-    assert len(gate._lanes) == 0
+    gate.close()
+    assert (len(gate._lanes), len(gate._held), len(gate._left)) == (0, 0, 0)

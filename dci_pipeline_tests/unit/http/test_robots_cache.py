@@ -11,7 +11,7 @@ import pytest
 from dci_pipeline.http.direct import DirectFetcher
 from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal
 from dci_pipeline.http.politeness import HostGate, TooLong
-from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache, origin_of, snapshot_of
+from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache, RobotsFetch, origin_of, snapshot_of
 from dci_pipeline.model.records import RobotsSnapshot, SlotReply
 from dci_pipeline.model.states import Outcome
 from dci_pipeline.settings import Settings
@@ -31,14 +31,23 @@ class Store:
         self.reply = SlotReply(wait_s=0.0)
         self.failed: list[str] = []
         self.answered: list[str] = []
+        self.paused: list[tuple[str, float, str]] = []
 
     def load_robots(self, origin: str, *, good_only: bool = False) -> RobotsSnapshot | None:
         found = [s for s in self.saved if s.origin == origin and (s.is_good or not good_only)]
         return max(found, key=lambda s: s.fetched_at, default=None)
 
-    def reserve_slot(self, host: str, gap_s: float, ttfb_ms: Sequence[int] = ()) -> SlotReply:
+    def reserve_slot(
+        self, host: str, gap_s: float, ttfb_ms: Sequence[int], place: str, limit: int, left: Sequence[str]
+    ) -> SlotReply:
         self.slots.append(host)
         return self.reply
+
+    def give_back(self, host: str, places: Sequence[str]) -> None:
+        pass
+
+    def pause_host(self, host: str, seconds: float, reason: str) -> None:
+        self.paused.append((host, seconds, reason))
 
     def blocked_seconds(self, host: str) -> float:
         return 0.0
@@ -317,3 +326,46 @@ async def test_a_robots_txt_that_redirects_to_a_host_that_opted_out_is_not_follo
     assert not answer.allowed
     assert answer.fetch is not None
     assert answer.fetch.reply.outcome is Outcome.POLICY
+
+
+async def test_a_request_that_is_ended_before_its_answer_is_noted_and_says_nothing_of_the_host(world: World) -> None:
+    noted: list[RobotsFetch] = []
+    world.cache = RobotsCache(world.store, world.fetcher, world.gate, "TestBot/1.0", note=noted.append)
+    world.answers(web.silent())
+    asking = asyncio.create_task(world.cache.decide(world.site.url("/page"), NOW, 0.001))
+    while not world.site.asked:
+        await asyncio.sleep(0.005)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    [fetch] = noted
+    assert (fetch.is_cut, fetch.reply.outcome, fetch.reply.error) == (
+        True,
+        Outcome.UNKNOWN,
+        "what needed it was ended before the answer came",
+    )
+    assert world.store.failed == []
+    world.answers(web.robots(RULES))
+    assert (await world.decide()).allowed
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        web.Answer(headers=(("Retry-After", "90"),), body=RULES.encode()),
+        web.Answer(status=404, headers=(("Retry-After", "90"),)),
+        web.redirect("/rules", ("Retry-After", "90")),
+    ],
+    ids=["200", "404", "a redirect"],
+)
+async def test_an_answer_of_any_status_may_ask_to_wait(world: World, route: web.Route) -> None:
+    world.site.routes["/rules"] = web.robots(RULES)
+    world.answers(route)
+    await world.decide()
+    [(host, seconds, _)] = world.store.paused
+    assert (host, seconds) == (f"127.0.0.1:{world.site.port}", 90.0)
+
+
+async def test_our_own_groups_delay_is_ours_whatever_the_others_are_told(world: World) -> None:
+    world.answers(web.robots("User-agent: testbot\nCrawl-delay: 3\n\nUser-agent: *\nCrawl-delay: 60\nDisallow:\n"))
+    assert (await world.decide()).crawl_delay == timedelta(seconds=3)

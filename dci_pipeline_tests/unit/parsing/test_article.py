@@ -1,5 +1,6 @@
 """Main text and metadata of an article page, and texts that are none."""
 
+import json
 from datetime import date
 
 from dci_pipeline.parsing.article import is_consent_notice, read_article
@@ -69,3 +70,23 @@ def test_an_article_about_cookies_is_an_article() -> None:
 def test_a_page_without_text_says_so() -> None:
     article = read_article(page("<img src=plan.png>", "<title>x</title>"))
     assert (article.title, article.text, article.quality) == ("x", None, "empty")
+
+
+def test_the_title_is_no_part_of_the_text() -> None:
+    article = read_article(story_page())
+    assert article.text is not None
+    assert article.text.split("\n") == list(STORY)
+
+
+def test_a_paragraph_that_stands_twice_is_read_twice() -> None:
+    article = read_article(page(f"<article>{''.join(f'<p>{line}</p>' * 2 for line in STORY)}</article>"))
+    assert (article.text or "").split("\n") == [line for line in STORY for _ in range(2)]
+
+
+def test_what_the_publishers_own_copy_does_not_know_is_no_part_of_the_text() -> None:
+    body = json.dumps({"@type": "NewsArticle", "articleBody": " ".join(STORY)})
+    paragraphs = "".join(f"<p>{line}</p>" for line in (STORY[0], "Get our letter each morning", *STORY[1:]))
+    article = read_article(
+        page(f"<article>{paragraphs}</article>", f'<script type="application/ld+json">{body}</script>')
+    )
+    assert (article.text or "").split("\n") == list(STORY)

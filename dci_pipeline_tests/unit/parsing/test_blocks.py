@@ -118,3 +118,8 @@ def test_a_selector_that_is_none_is_refused_by_name() -> None:
 def test_only_the_article_is_main_where_there_is_one() -> None:
     found = blocks("<p>teaser</p><article><p>story</p><aside>related</aside></article>")
     assert [(block.text, block.is_main) for block in found] == [("teaser", False), ("story", True), ("related", False)]
+
+
+def test_a_body_that_hides_itself_until_a_script_has_run_is_the_page() -> None:
+    assert lines("<body style='visibility:hidden'><h1>Nord</h1><p style='display:none'>x</p></body>") == ["Nord"]
+    assert lines("<body hidden><p>20 MW</p></body>") == ["20 MW"]

@@ -110,6 +110,18 @@ def test_the_declaration_is_read_as_browsers_read_it(head: bytes, label: str | N
     assert declared_label(head) == label
 
 
+def test_a_page_saved_anew_as_utf8_is_read_as_such_whatever_it_still_declares() -> None:
+    """A browser shows it garbled; twenty whole sequences are no accident, a word or two may be."""
+    body = '<meta charset="gb2312"><p>{}</p>'
+    text = "深度思维开发出一款能够自主学习的人工智能程序"
+    found = decode_body(body.format(text).encode(), content_type=None)
+    assert (text in found.text, found.encoding, found.source) == (True, "utf-8", "detected")
+    assert decode_body(body.format(text).encode("gb2312"), content_type=None).encoding == "gbk"
+    assert decode_body(body.format("深度").encode(), content_type=None).encoding == "gbk"
+    header = decode_body(body.format(text).encode(), content_type="text/html; charset=gb2312")
+    assert (header.encoding, header.source) == ("gbk", "header")
+
+
 @pytest.mark.parametrize(
     ("label", "name"),
     [

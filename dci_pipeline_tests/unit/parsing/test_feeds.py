@@ -2,7 +2,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dci_pipeline.parsing.feeds import Feed, FeedLink, NotAFeed, feed_order, parse_feed
@@ -145,6 +145,31 @@ def test_an_unnamed_charset_is_detected() -> None:
     assert feed.issues == ("no charset is named, read as shift_jis",)
 
 
+@pytest.mark.parametrize(
+    ("label", "codec", "title", "encoding"),
+    [
+        ("windows-874", "cp874", "ศูนย์ข้อมูลแห่งใหม่", "windows-874"),
+        ("x-sjis", "cp932", "新しいデータセンター", "shift_jis"),
+        ("windows-949", "cp949", "새로운 데이터센터", "euc-kr"),
+        ("x-gbk", "gbk", "新的数据中心", "gbk"),
+        ("tis-620", "cp874", "ศูนย์ข้อมูลแห่งใหม่", "tis-620"),
+    ],
+)
+def test_charsets_are_known_by_the_names_that_browsers_know(label: str, codec: str, title: str, encoding: str) -> None:
+    body = rss(f"<title>{title}</title>").decode().encode(codec)
+    declared = body.replace(b'version="1.0"', f'version="1.0" encoding="{label}"'.encode(), 1)
+    for feed in (read(body, f"application/rss+xml; charset={label}"), read(declared, "application/rss+xml")):
+        assert [item.title for item in feed.items] == [title]
+        assert (feed.encoding, feed.issues) == (encoding, ())
+
+
+def test_an_unnamed_thai_charset_is_detected() -> None:
+    title = "สำนักงานส่งเสริมอุตสาหกรรมซอฟต์แวร์แห่งชาติ ขอเรียนเชิญทุกท่านที่สนใจเข้าร่วมการประกวด"
+    feed = read(rss(f"<title>{title}</title>").decode().encode("cp874"))
+    assert [item.title for item in feed.items] == [title]
+    assert feed.issues == ("no charset is named, read as windows-874",)
+
+
 def test_nothing_is_read_from_disk_or_network_for_an_entity() -> None:
     body = b'<!DOCTYPE rss [<!ENTITY f SYSTEM "file:///etc/passwd">]>' + rss("<title>a&f;</title>")[21:]
     feed = read(body)
@@ -210,6 +235,7 @@ def test_what_feedparser_lets_slip_is_not_a_feed_in_words(monkeypatch: pytest.Mo
     assert found == NotAFeed(reason="feedparser cannot read it (KeyError: 'where')")
 
 
+@settings(deadline=None)  # on a busy machine any call may take its time
 @given(st.binary(max_size=200), st.sampled_from([b"", b"<rss><channel><item>", b"<feed><entry>", b"{", b"<rdf:RDF>"]))
 def test_no_bytes_raise(body: bytes, start: bytes) -> None:
     assert isinstance(parse_feed(start + body, url=URL, content_type=None), Feed | NotAFeed)

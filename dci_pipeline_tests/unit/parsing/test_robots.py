@@ -3,10 +3,17 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import time, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dci_pipeline.parsing.robots import NO_RULE, RequestRate, RobotsDecision, parse_robots, product_token
+from dci_pipeline.parsing.robots import (
+    NO_RULE,
+    RequestRate,
+    RobotsDecision,
+    is_product_token,
+    parse_robots,
+    product_token,
+)
 
 BOT = "IndexBot"
 
@@ -15,8 +22,9 @@ def is_allowed(body: bytes, url: str, agent: str = BOT) -> bool:
     return parse_robots(body).decide(url, agent).allowed
 
 
-def test_a_byte_order_mark_does_not_hide_the_first_group() -> None:
-    body = b"\xef\xbb\xbfUser-agent: *\nDisallow: /halls\n"
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"], ids=["whole", "two bytes", "one byte"])
+def test_a_byte_order_mark_whole_or_cut_short_does_not_hide_the_first_group(mark: bytes) -> None:
+    body = mark + b"User-agent: *\nDisallow: /halls\n"
     assert not is_allowed(body, "https://dc.example/halls")
     assert is_allowed(body, "https://dc.example/news")
 
@@ -233,9 +241,18 @@ def test_rules_can_be_pickled_and_shared_between_threads() -> None:
     assert found == list(range(2, 502))
 
 
+@settings(deadline=None)  # on a busy machine any call may take its time
 @given(st.binary(max_size=300), st.text(max_size=40), st.text(max_size=20))
 def test_no_bytes_url_or_name_raise(body: bytes, path: str, agent: str) -> None:
     rules = parse_robots(b"User-agent: *\nDisallow: /a\n" + body)
     assert rules.decide(f"https://dc.example/{path}", agent).allowed in (True, False)
     rules.crawl_delay(agent)
     rules.request_rate(agent)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("IndexBot", True), ("Index-Bot_x", True), ("IndexBot2", False), ("Index Bot", False), ("*", False), ("", False)],
+)
+def test_a_product_token_has_letters_underscores_and_hyphens_alone(name: str, expected: bool) -> None:
+    assert is_product_token(name) is expected

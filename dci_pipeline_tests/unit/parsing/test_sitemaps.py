@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import psutil
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dci_pipeline.parsing.sitemaps import SitemapIssue, SitemapRef, SitemapUrl, iter_sitemap
@@ -57,6 +57,46 @@ def test_a_broken_date_frequency_or_priority_keeps_the_url() -> None:
         SitemapUrl(loc="https://dc.example/a", lastmod=None, changefreq=None, priority=None),
         SitemapUrl(loc="https://dc.example/b", lastmod=None, changefreq=None, priority=None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("loc", "expected"),
+    [
+        pytest.param("https://dc.example/halls/oslo", False, id="in the folder"),
+        pytest.param("/halls/oslo", False, id="in the folder, relative"),
+        pytest.param("HTTPS://DC.example:443/halls/", False, id="the folder itself, spelt otherwise"),
+        pytest.param("https://dc.example/news", True, id="beside the folder"),
+        pytest.param("https://dc.example/halls/../news", True, id="out of it by dots"),
+        pytest.param("https://dc.example/halls2/oslo", True, id="a name that only begins alike"),
+        pytest.param("http://dc.example/halls/oslo", True, id="another scheme"),
+        pytest.param("https://dc.example:8443/halls/oslo", True, id="another port"),
+        pytest.param("https://www.dc.example/halls/oslo", True, id="another host"),
+    ],
+)
+def test_an_entry_outside_of_the_sitemaps_folder_is_marked(loc: str, expected: bool) -> None:
+    [item] = iter_sitemap(urlset(f"<loc>{loc}</loc>"), url="https://dc.example/halls/map.php?of=all/of/them")
+    assert isinstance(item, SitemapUrl)
+    assert item.is_outside is expected
+
+
+def test_lines_of_a_text_sitemap_outside_of_its_folder_are_marked() -> None:
+    items = iter_sitemap(b"https://dc.example/a/1\nhttps://dc.example/b/1\n", url="https://dc.example/a/map.txt")
+    assert [item.is_outside for item in items if isinstance(item, SitemapUrl)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("label", "codec", "path"),
+    [
+        ("windows-874", "cp874", "ข่าว"),
+        ("x-sjis", "cp932", "ニュース"),
+        ("iso-8859-1", "cp1252", "straße"),
+        ("no-such-charset", "utf-8", "straße"),
+        ("utf-16", "utf-8", "straße"),
+    ],
+)
+def test_a_declared_charset_is_known_by_the_name_that_browsers_know(label: str, codec: str, path: str) -> None:
+    body = urlset(f"<loc>https://dc.example/{path}</loc>").decode().replace("UTF-8", label, 1).encode(codec)
+    assert locs(body) == [f"https://dc.example/{path}"]
 
 
 def test_an_index_lists_sitemaps() -> None:
@@ -277,6 +317,7 @@ def test_memory_stays_flat_over_a_hundred_thousand_entries() -> None:
     assert max(sizes) - sizes[0] < 8_000_000
 
 
+@settings(deadline=None)  # on a busy machine any call may take its time
 @given(
     st.binary(max_size=300), st.sampled_from([b"", b"<urlset><url><loc>", b"<", b"\x1f\x8b", b"https://dc.example/"])
 )

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dci_pipeline.parsing.urls import (
@@ -114,6 +114,8 @@ def test_a_reference_resolves_against_its_page() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=30))
+@example("", "?")
+@example("a", "??b=1")
 def test_the_canonical_form_is_its_own_canonical_form(path: str, query: str) -> None:
     found = canonical_url(f"https://halls.example/{path}?{query}")
     assert isinstance(found, str)

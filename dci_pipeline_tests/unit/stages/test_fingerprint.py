@@ -10,7 +10,8 @@ from dci_pipeline.connectors.spec import ChangeSpec, ExtractSpec
 from dci_pipeline.model.extraction import Block
 from dci_pipeline.parsing.blocks import project_text, projection_hash
 from dci_pipeline.parsing.html import parse_html
-from dci_pipeline.stages.fingerprint import fingerprint, masked_text, noise_rules
+from dci_pipeline.stages.compared import masked_text
+from dci_pipeline.stages.fingerprint import fingerprint, noise_rules
 from dci_pipeline.stages.noise import MASK, NoiseRules, mask_visible
 
 PAGE = """<!doctype html><html lang="en"><head><title>Nord</title>
@@ -99,6 +100,7 @@ def test_a_fact_is_never_stripped(before: str, after: str) -> None:
     [
         "Page generated at 12:03:11",
         "Server time: 10:26:04 | 3953 users online",
+        "Served by web-07 in 12 ms",
         "Last updated 2026-11-30 12:03:11 UTC",
         "You are visitor number 048213",
         "Rendered in 0.325 seconds",
@@ -122,6 +124,17 @@ def test_a_line_that_is_only_noise_vanishes(text: str) -> None:
         ("Status: operational, checked 12:03:11", f"Status: operational, checked {MASK}"),
         ("Posted 3 days ago by Kari", f"Posted {MASK} by Kari"),
         ("Vor 5 Minuten aktualisiert: 20 MW", f"{MASK} aktualisiert: 20 MW"),
+        ("© 2026 Nord AS", f"{MASK} Nord AS"),
+        ("Copyright (c) 2019–2026 by Nord", f"{MASK} by Nord"),
+        ("Nord 2026 ©, 129 MW", f"Nord {MASK}, 129 MW"),
+        ("3 giorni fa a Milano", f"{MASK} a Milano"),
+        ("há 3 dias em Lisboa", f"{MASK} em Lisboa"),
+        ("3 dagen geleden in Utrecht", f"{MASK} in Utrecht"),
+        ("for 3 timer siden i Oslo", f"{MASK} i Oslo"),
+        ("3 dni temu w Łodzi", f"{MASK} w Łodzi"),
+        ("3 gün önce İzmir", f"{MASK} İzmir"),
+        ("3 минуты назад в Твери", f"{MASK} в Твери"),
+        ("3분 전 서울", f"{MASK} 서울"),
         ("3分前に更新、容量20メガワット", f"{MASK}に更新、容量20メガワット"),
     ],
 )
@@ -150,6 +163,10 @@ def test_noise_inside_a_line_is_masked_and_the_rest_stays(text: str, masked: str
         "The museum had 12,000 visitors",
         "Generated 40 GWh in 2024",
         "2 x 10 MW",
+        "In copyright since 1998",
+        "Copyright law of 1976",
+        "Il 3 giugno fa caldo",
+        "for 3 timer i Oslo",
         "IPv6 2001:db8:85:a3:10:8a2e:370:7334",
     ],
 )
@@ -239,3 +256,35 @@ def test_markup_that_never_closes_costs_no_square(page: str) -> None:
     started = time.perf_counter()
     html_print(page)
     assert time.perf_counter() - started < 5
+
+
+def test_ignored_text_ends_with_its_node_and_never_hides_a_field() -> None:
+    rules = NoiseRules(ignore_text=("Updated.*",))
+    one, two = (f"<p title='Updated'>Updated {day} May</p><p>{mw} MW</p>" for day, mw in ((3, 20), (4, 20)))
+    other = "<p title='Updated'>Updated 3 May</p><p>21 MW</p>"
+    assert html_print(one, rules) == html_print(two, rules) != html_print(other, rules)
+    extract = ExtractSpec.model_validate({"entity": "facility", "fields": {"name": {"css": "p"}}})
+    reading = noise_rules(ChangeSpec(ignore_text=("Updated.*",)), extract)
+    assert html_print(one, reading) != html_print(two, reading)
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_read"),
+    [
+        (NoiseRules(), False),
+        (NoiseRules(reads=(("css", "h1"),)), False),
+        (NoiseRules(reads=(("xpath", "//script[contains(., 'site')]"),)), True),
+        (NoiseRules(reads=(("implementation", ""),)), True),
+        (NoiseRules(keep=("main",), reads=(("css", "script.data"),)), True),
+    ],
+)
+def test_code_counts_only_where_a_field_is_read_from_it(rules: NoiseRules, is_read: bool) -> None:
+    page = '<main>Nord</main><script class=data>var site = {mw: 129, sid: "a8f3c1d2e4b5968778695a4b3c2d1e0f"}</script>'
+    other_fact, other_token = page.replace("129", "192"), page.replace("a8f3c1", "b9e4d2")
+    assert (html_print(page, rules) != html_print(other_fact, rules)) is is_read
+    assert html_print(page, rules) == html_print(other_token, rules)
+
+
+def test_code_ends_where_it_is_closed_in_whatever_case() -> None:
+    page = "<script>1</SCRIPT><p>129 MW</p><script>2</script>"
+    assert html_print(page) != html_print(page.replace("129", "192"))

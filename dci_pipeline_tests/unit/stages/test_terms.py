@@ -6,6 +6,7 @@ from dci_pipeline.stages.terms import Terms, terms_of
 
 URL = "https://www.example.com/fra4"
 HTML = {"content-type": "text/html"}
+NOARCHIVE = frozenset({"noarchive"})
 
 
 def page(head: str) -> bytes:
@@ -16,15 +17,20 @@ def page(head: str) -> bytes:
     ("headers", "body", "expected"),
     [
         pytest.param({}, page(""), Terms(), id="nothing"),
-        pytest.param({"x-robots-tag": "noarchive"}, page(""), Terms(noarchive=True), id="header"),
-        pytest.param({"x-robots-tag": "noindex, NoArchive"}, page(""), Terms(noarchive=True), id="among others"),
-        pytest.param({"x-robots-tag": "otherbot: noarchive"}, page(""), Terms(), id="meant for another"),
-        pytest.param({"x-robots-tag": "OurBot: noarchive"}, page(""), Terms(noarchive=True), id="meant for us"),
+        pytest.param({"x-robots-tag": "noarchive"}, page(""), Terms(header=NOARCHIVE), id="header"),
         pytest.param(
-            {"x-robots-tag": "otherbot: nofollow\nnoarchive"}, page(""), Terms(noarchive=True), id="on its own line"
+            {"x-robots-tag": "noindex, NoArchive"}, page(""), Terms(header=NOARCHIVE | {"noindex"}), id="among others"
         ),
-        pytest.param({}, page('<meta name=robots content="noarchive">'), Terms(noarchive=True), id="meta robots"),
-        pytest.param({}, page('<meta name=ourbot content="noarchive">'), Terms(noarchive=True), id="meta of our name"),
+        pytest.param({"x-robots-tag": "otherbot: noarchive"}, page(""), Terms(), id="meant for another"),
+        pytest.param({"x-robots-tag": "OurBot: noarchive"}, page(""), Terms(header=NOARCHIVE), id="meant for us"),
+        pytest.param(
+            {"x-robots-tag": "otherbot: nofollow\nnoarchive"}, page(""), Terms(header=NOARCHIVE), id="on its own line"
+        ),
+        pytest.param({}, page('<meta name=robots content="noarchive">'), Terms(body=NOARCHIVE), id="meta robots"),
+        pytest.param({}, page('<meta name=ourbot content="noarchive">'), Terms(body=NOARCHIVE), id="meta of our name"),
+        pytest.param(
+            {}, page('<meta name=robots content="none">'), Terms(body=frozenset({"noindex", "nofollow"})), id="none"
+        ),
         pytest.param({}, b"<p>What noarchive means.</p>", Terms(), id="a page about it"),
         pytest.param({"tdm-reservation": "1"}, page(""), Terms(is_reserved=True), id="reserved by header"),
         pytest.param({"tdm-reservation": "0"}, page(""), Terms(), id="not reserved"),
@@ -35,7 +41,7 @@ def page(head: str) -> bytes:
         pytest.param(
             {"content-type": "text/html; charset=utf-16"},
             page('<meta name="robots" content="noarchive">').decode().encode("utf-16"),
-            Terms(noarchive=True),
+            Terms(body=NOARCHIVE),
             id="utf-16",
         ),
         pytest.param(
@@ -44,7 +50,7 @@ def page(head: str) -> bytes:
         pytest.param(
             {"content-type": "application/pdf", "x-robots-tag": "noarchive"},
             b"%PDF-1.7",
-            Terms(noarchive=True),
+            Terms(header=NOARCHIVE),
             id="a PDF",
         ),
     ],

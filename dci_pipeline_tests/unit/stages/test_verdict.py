@@ -11,6 +11,7 @@ from dci_pipeline.model.extraction import Block, Extraction
 from dci_pipeline.model.ids import content_hash
 from dci_pipeline.model.records import FieldValue
 from dci_pipeline.model.states import ChangeKind, Confirmation, Outcome, Verdict
+from dci_pipeline.parsing.blocks import projection_hash
 from dci_pipeline.stages.significance import ChangeRules
 from dci_pipeline.stages.verdict import (
     ExtractorsDiffer,
@@ -50,6 +51,10 @@ def view(extraction: Extraction) -> VersionView:
 
 def halls(count: int) -> dict[str, float]:
     return {f"hall {n}": float(n + 1) for n in range(count)}
+
+
+def silent() -> Extraction:
+    return replace(body(""), text_hash=projection_hash(()), blocks=())
 
 
 # -- one judgement
@@ -238,3 +243,41 @@ def test_a_page_that_goes_there_and_back_is_two_changes_of_which_the_first_is_un
         story.fetched(body(text))
     assert story.changes == [("A", "B"), ("B", "A")]
     assert confirmation("A", "B", ["A"]) is Confirmation.UNSTABLE
+
+
+# -- pages that hold nothing
+
+
+def test_a_page_on_which_nothing_matches_keep_is_misread_from_the_first_body_on() -> None:
+    missed = replace(silent(), keep_missed=True)
+    for previous in (None, view(body("Oslo")), view(missed)):
+        judged = judge(previous, missed, RULES)
+        assert (judged.verdict, judged.reason) == (Verdict.EXTRACTION_EMPTY, "nothing on the page matches change.keep")
+
+
+def test_a_page_with_values_that_never_had_a_part_to_keep_is_compared_by_its_values() -> None:
+    def read(power: float) -> Extraction:
+        return replace(body("", values={"hall": power}), text_hash=projection_hash(()), blocks=(), keep_missed=True)
+
+    assert judge(None, read(12), RULES).verdict is Verdict.CHANGED
+    judged = judge(view(read(12)), read(15), RULES)
+    assert judged.verdict is Verdict.CHANGED
+    assert judged.delta is not None
+    assert judged.delta.summary == "power_mw 12 → 15"
+    assert judge(view(body("Open", values={"hall": 12})), read(12), RULES).verdict is Verdict.EXTRACTION_EMPTY
+
+
+def test_a_page_whose_text_is_all_gone_is_misread() -> None:
+    judged = judge(view(body("Oslo")), silent(), RULES)
+    assert (judged.verdict, judged.reason) == (Verdict.EXTRACTION_EMPTY, "all text that the page had is gone")
+
+
+def test_a_page_that_never_had_text_may_stay_so() -> None:
+    assert judge(None, silent(), RULES).verdict is Verdict.CHANGED
+    assert judge(view(silent()), silent(), RULES).verdict is Verdict.UNCHANGED
+
+
+def test_what_is_extracted_from_the_text_may_go_and_come() -> None:
+    picked = ChangeRules(may_be_empty=True)
+    assert judge(view(body("20 online")), silent(), picked).verdict is Verdict.CHANGED
+    assert judge(view(silent()), body("20 online"), picked).verdict is Verdict.CHANGED

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from dci_pipeline.settings import Settings
-from dci_pipeline.upkeep.doctor import Severity, diagnose
+from dci_pipeline.upkeep.doctor import diagnose
+from dci_pipeline.upkeep.findings import Severity
 
 NOBODY = "127.0.0.1:9"
 """Nothing listens on the discard port."""

@@ -1,0 +1,91 @@
+"""Changes as RSS 2.0 and JSON Feed 1.1, built by the library's XML writer, never by pasting text together."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from dci_pipeline.web.render import plain
+
+TITLE = "Changes"
+Row = Mapping[str, Any]
+
+
+def rss(changes: Iterable[Row], *, base: str, query: str) -> bytes:
+    """An RSS document."""
+    root = ET.Element("rss", version="2.0")
+    channel = ET.SubElement(root, "channel")
+    newest = None
+    for name, text in (("title", TITLE), ("link", _address(base, query)), ("description", "What changed on the pages "
+                       "that are watched.")):  # fmt: skip
+        ET.SubElement(channel, name).text = text
+    for change in changes:
+        newest = newest or change["detected_at"]
+        _item(channel, change, base)
+    if newest is not None:
+        ET.SubElement(channel, "lastBuildDate").text = _rfc_2822(newest)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document
+
+
+def _item(channel: ET.Element, change: Row, base: str) -> None:
+    item = ET.SubElement(channel, "item")
+    link = f"{base}/changes/{change['id']}"
+    parts = {
+        "title": title(change),
+        "link": link,
+        "description": summary(change),
+        "category": str(change["kind"]),
+        "pubDate": _rfc_2822(change["detected_at"]),
+    }
+    for name, text in parts.items():
+        ET.SubElement(item, name).text = text
+    ET.SubElement(item, "guid", isPermaLink="false").text = change["id"]
+
+
+def json_feed(changes: Iterable[Row], *, base: str, query: str) -> dict[str, Any]:
+    """A JSON Feed with our own fields under `_change`."""
+    return {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": TITLE,
+        "home_page_url": _address(base, query),
+        "items": [_json_item(change, base) for change in changes],
+    }
+
+
+def _json_item(change: Row, base: str) -> dict[str, Any]:
+    return {
+        "id": change["id"],
+        "url": f"{base}/changes/{change['id']}",
+        "external_url": change["url"],
+        "title": title(change),
+        "content_text": summary(change),
+        "date_published": change["detected_at"].astimezone(UTC).isoformat(),
+        "tags": [change["kind"], change["connector"]],
+        "_change": {
+            "significance": change["significance"],
+            "confirmation": change["confirmation"],
+            "reasons": change["reasons"],
+            "fields": change["fields"],
+        },
+    }
+
+
+def title(change: Row) -> str:
+    """Kind and page of a change."""
+    return plain(f"{change['kind']} {change['significance']}: {change['url']}")
+
+
+def summary(change: Row) -> str:
+    """What changed, a sentence a field, or the text's own summary."""
+    fields = [f"{f['property']}: {f['before'] or '–'} → {f['after'] or '–'}" for f in change["fields"]]
+    return plain("; ".join(fields) or change["summary"])
+
+
+def _address(base: str, query: str) -> str:
+    return f"{base}/changes?{query}" if query else f"{base}/changes"
+
+
+def _rfc_2822(at: datetime) -> str:
+    return format_datetime(at.astimezone(UTC))

@@ -1,0 +1,47 @@
+"""The day of publication: stated in markup, else in the text, else none."""
+
+from datetime import date
+
+import pytest
+
+from dci_pipeline.parsing.article_tree import article_tree
+from dci_pipeline.parsing.html import parse_html
+from dci_pipeline.parsing.published import published_on
+
+LATEST = date(2026, 1, 31)
+
+
+def day_of(body: str, head: str = "", url: str = "https://news.example/a") -> str | None:
+    page = parse_html(f"<html><head>{head}</head><body>{body}</body></html>", url=url)
+    return published_on(page, article_tree(page), latest=LATEST)
+
+
+def test_when_it_was_updated_is_not_when_it_appeared() -> None:
+    head = '<meta property="og:updated_time" content="2025-03-09T08:00:00Z">'
+    assert day_of('<p>Published <time datetime="2025-03-04">4 March 2025</time></p>', head) == "2025-03-04"
+
+
+def test_todays_date_in_the_navigation_is_not_when_it_appeared() -> None:
+    nav = '<nav><time datetime="2025-03-09T08:00:00+01:00">Sunday, 9 March 2025</time></nav>'
+    assert day_of(f"{nav}<article><p>4 March 2025. The second hall has been opened.</p></article>") == "2025-03-04"
+
+
+@pytest.mark.parametrize(
+    ("body", "url"),
+    [
+        pytest.param(
+            "<p>Some words.</p><footer>© Fjord 2025</footer>", "https://news.example/a", id="a copyright year"
+        ),
+        pytest.param("<p>Some words.</p>", "https://news.example/2025/08/hall.html", id="a URL's month"),
+    ],
+)
+def test_a_year_or_a_month_is_no_day(body: str, url: str) -> None:
+    assert day_of(body, url=url) is None
+
+
+def test_a_first_of_january_that_is_named_is_a_day() -> None:
+    assert day_of("<article><p>Oslo, 1 January 2025. The hall has been opened.</p></article>") == "2025-01-01"
+
+
+def test_no_day_after_the_latest_is_believed() -> None:
+    assert day_of("<p>x</p>", '<meta property="article:published_time" content="2026-03-04">') is None
