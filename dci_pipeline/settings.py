@@ -90,6 +90,8 @@ class Settings(BaseSettings):
     """Time zone in which the daily backup is taken at 04:20."""
     maintenance_zone: str = Field("UTC", alias="DCI_MAINTENANCE_ZONE")
     """Time zone in which all other maintenance has its hours."""
+    dagster_ui_url: str | None = Field(None, alias="DCI_DAGSTER_UI_URL", pattern="^https?://")
+    """Address of the Dagster UI, for links shown on the operations site."""
     site_url: str | None = Field(None, alias="DCI_SITE_URL")
     """Address of the operations site, for links shown in the Dagster UI."""
     site_login: bool | None = Field(None, alias="DCI_SITE_LOGIN")

@@ -178,7 +178,7 @@ def test_the_kustomization_lists_files_that_exist() -> None:
 
 def test_the_deployments_processes_are_the_same_in_compose_and_kubernetes() -> None:
     compose = yaml.safe_load((REPO_ROOT / "deploy" / "compose.yaml").read_text())["services"]
-    for process in ("code", "ui", "daemon", "migrate"):
+    for process in ("code", "ui", "site", "daemon", "migrate"):
         manifests = yaml.safe_load_all((REPO_ROOT / "deploy" / "kubernetes" / f"{process}.yaml").read_text())
         command = next(iter(manifests))["spec"]["template"]["spec"]["containers"][0]["command"]
         assert [word for word in command if "/" not in word] == [

@@ -173,5 +173,5 @@ def _shown(value: FieldValue, note: str | None) -> str:
     text = f"{value.value:g}" if isinstance(value.value, float) else str(value.value)
     unit = f" {value.unit}" if value.unit else ""
     short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-    read_from = f"  ← {value.raw}" if value.raw != text and len(value.raw) <= _SHOWN else ""
+    read_from = f"  ← {value.raw}" if value.raw not in (text, f"{text}{unit}") and len(value.raw) <= _SHOWN else ""
     return f"{short}{unit}{read_from}" + (f" ({note})" if note else "")

@@ -192,6 +192,7 @@ def summary_metadata(stage: Stage, ctx: RunContext, window: date, summary: Stage
         **({"outcomes": rows_table(outcomes)} if outcomes else {}),
         **({"sample": rows_table(summary.sample)} if summary.sample else {}),
         **site_links(ctx.settings, stage, ctx.connector, window),
+        **run_link(ctx.settings, ctx.run_id),
     }
 
 
@@ -208,6 +209,13 @@ def site_links(settings: Settings, stage: Stage, connector: str, window: date | 
     page = "changes" if stage is Stage.PAGE_CHANGES else "connectors"
     asked = {"connector": connector, **({"window": window.isoformat()} if window else {})}
     return {"operations_site": dg.MetadataValue.url(f"{settings.site_url.rstrip('/')}/{page}?{urlencode(asked)}")}
+
+
+def run_link(settings: Settings, run_id: str) -> Metadata:
+    """The operations site's page on the same run, which has the same id."""
+    if settings.site_url is None:
+        return {}
+    return {"operations_site_run": dg.MetadataValue.url(f"{settings.site_url.rstrip('/')}/runs/{run_id}")}
 
 
 def _cell(value: Any) -> str | int | float | bool | None:

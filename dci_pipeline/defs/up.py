@@ -64,7 +64,7 @@ def up(settings: Settings, demo: bool = False, *, announce: Announce = print, po
         stack.callback(stores.close)
         ui_port = None if port is None else free_port(port, announce)
         site_port = None if port is None else free_port(SITE_PORT, announce, "the operations site")
-        env = environment(settings, demo, site_port)
+        env = environment(settings, demo, site_port, ui_port)
         parts = stack.enter_context(running_parts(settings.home.absolute() / "logs", env, ui_port, site_port, stop))
         if not stop.is_set():
             announce(f"registry    {stores.registry.where}")
@@ -79,11 +79,15 @@ def up(settings: Settings, demo: bool = False, *, announce: Announce = print, po
     return 0 if dead is None else 1
 
 
-def environment(settings: Settings, demo: bool, site_port: int | None = None) -> dict[str, str]:
-    """What the parts inherit: this environment, our instance's folder, the site's address, loopback for the demo."""
+def environment(
+    settings: Settings, demo: bool, site_port: int | None = None, ui_port: int | None = None
+) -> dict[str, str]:
+    """What the parts inherit: this environment, our instance's folder, each other's address, loopback for the demo."""
     found = {**os.environ, "DAGSTER_HOME": str(ensure_instance(settings)), "DCI_HOME": str(settings.home.absolute())}
     if site_port is not None and settings.site_url is None:
         found["DCI_SITE_URL"] = f"http://{LOOPBACK}:{site_port}"
+    if ui_port is not None and settings.dagster_ui_url is None:
+        found["DCI_DAGSTER_UI_URL"] = f"http://{LOOPBACK}:{ui_port}"
     if demo:
         allowed = filter(None, (settings.allow_private, "127.0.0.0/8"))
         found["DCI_ALLOW_PRIVATE"] = ",".join(allowed)

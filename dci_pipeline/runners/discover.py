@@ -19,7 +19,8 @@ from dci_pipeline.parsing.urls import RejectedUrl, host_key, join_url
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.own_listings import OwnListings
 from dci_pipeline.runners.policies import in_group
-from dci_pipeline.runners.visit import MAX_LISTING_BYTES, Visitor, open_visitor
+from dci_pipeline.runners.visit import MAX_LISTING_BYTES, Visitor
+from dci_pipeline.runners.visitors import open_visitor
 from dci_pipeline.stores.archive import decompress_body
 from dci_pipeline.stores.pg import content, documents, runs
 

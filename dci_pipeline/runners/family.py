@@ -13,7 +13,7 @@ from typing import Any
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.model.states import AttemptKind, Outcome, RunStatus, Stage
-from dci_pipeline.runners import discover, extract, fetch, judge, resolve, write_fetched, write_judged
+from dci_pipeline.runners import discover, extract, fetch, judge, resolve, run_log, write_fetched, write_judged
 from dci_pipeline.runners.context import RunContext, RunOptions, Transport
 from dci_pipeline.runners.drain import drain
 from dci_pipeline.runners.lease import LeaseKeeper
@@ -48,6 +48,7 @@ def open_run(
     reopen_opted_in(stores, settings, [spec.id])
     with stores.registry.transaction() as conn:
         row = runs.open_run(conn, run_id=run_id, connector=spec.id, task=options.task, windows=windows)
+        run_log.begin(conn, row, options)
         for day in windows:
             attempts.ensure_month(conn, day)
     offset = options.clock_offset
@@ -136,6 +137,7 @@ def close_stage(stage: Stage, ctx: RunContext, window: date) -> StageSummary:
     with ctx.stores.registry.transaction() as conn:
         stats = runs.run_stats(conn, ctx.run_id, ctx.connector)
         runs.update_stats(conn, ctx.run_id, ctx.connector, stats)
+        run_log.close(conn, ctx, stage, window, summary)
         if ctx.live and stage in _NETWORK:
             outcomes = runs.outcome_counts(conn, ctx.run_id, ctx.connector, [AttemptKind.PAGE])
             runs.set_health(conn, ctx.connector, health({Outcome(name): n for name, n in outcomes.items()}))
@@ -148,6 +150,7 @@ def fail_run(ctx: RunContext, error: str, *, aborted: bool) -> None:
     with ctx.stores.registry.transaction() as conn:
         stats = runs.run_stats(conn, ctx.run_id, ctx.connector)
         runs.end_run(conn, run_id=ctx.run_id, connector=ctx.connector, status=status, stats=stats, error=error[:1000])
+        run_log.end(conn, ctx, status, error)
     finish_run(ctx)
 
 
@@ -158,6 +161,7 @@ def finish_run(ctx: RunContext) -> None:
         outcomes = runs.outcome_counts(conn, ctx.run_id, ctx.connector, list(AttemptKind))
         status = _status(stats, {Outcome(name): n for name, n in outcomes.items()})
         runs.end_run(conn, run_id=ctx.run_id, connector=ctx.connector, status=status, stats=stats)
+        run_log.end(conn, ctx, status)
     if ctx.lease is not None:
         ctx.lease.release()
 

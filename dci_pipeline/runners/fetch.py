@@ -26,7 +26,8 @@ from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.parsing.urls import RejectedUrl, host_key, path_and_query
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.stream import FLUSH, Flush
-from dci_pipeline.runners.visit import Visitor, open_visitor
+from dci_pipeline.runners.visit import Visitor
+from dci_pipeline.runners.visitors import open_visitor
 from dci_pipeline.stores.pg import documents, host_tests, runs
 
 log = logging.getLogger(__name__)

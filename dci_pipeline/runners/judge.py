@@ -22,7 +22,7 @@ from dci_pipeline.stages.learned_noise import NO_MASKS, Masks, Region
 from dci_pipeline.stages.removal import removal_verdict
 from dci_pipeline.stages.terms import digested, is_digested, untold
 from dci_pipeline.stages.verdict import Judgement, VersionView, judge
-from dci_pipeline.stores.pg import noise_regions, runs
+from dci_pipeline.stores.pg import noise_regions, run_log, runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class _Judge:
     def _unreadable(self, row: Mapping[str, Any], exc: ObjectMissing) -> Judgement:
         """Texts that cannot be compared are no change; the run's log says which object is gone."""
         with self._ctx.stores.registry.transaction() as conn:
-            runs.log_line(conn, self._ctx.run_id, self._ctx.connector, f"{row['url']} was not compared: {exc}")
+            run_log.add(conn, self._ctx.run_id, self._ctx.connector, [f"{row['url']} was not compared: {exc}"])
         return Judgement(verdict=Verdict.PARSING, reason=str(exc))
 
     def _previous(self) -> VersionView | None:

@@ -23,12 +23,12 @@ from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.parsing.opt_out import OptOut
 from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.parsing.urls import host_key, host_of, is_same_site
+from dci_pipeline.runners.contact import is_loopback, require_contact
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.door import Door
 from dci_pipeline.runners.opt_out import load_opt_out, opt_out_refusal
 from dci_pipeline.runners.ports import FetchPorts
 from dci_pipeline.runners.traces import Traces, answering_host, pause_of, with_reply
-from dci_pipeline.runners.visit import is_loopback, require_contact
 from dci_pipeline.scheduling.hosts import is_host_failure
 from dci_pipeline.stages.bot_walls import bot_wall_of
 from dci_pipeline.stages.fetch import Classified, classify

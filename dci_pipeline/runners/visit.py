@@ -4,16 +4,12 @@ The order is the order in which a request can be refused; the first refusal is t
 """
 
 import asyncio
-import ipaddress
 import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
-from urllib.parse import urlsplit
+from datetime import timedelta
 
-from dci_pipeline.errors import DciError, SettingsError
+from dci_pipeline.errors import DciError
 from dci_pipeline.http.browser import BrowserRung
 from dci_pipeline.http.direct import DirectFetcher
 from dci_pipeline.http.failures import one_line
@@ -21,92 +17,35 @@ from dci_pipeline.http.guard import check_url
 from dci_pipeline.http.messages import FetchReply, FetchRequest, HopRefusal, Onward, Passage
 from dci_pipeline.http.paid import PaidRung
 from dci_pipeline.http.politeness import HostGate, Patience, Seat, TooLong, host_gap_s
-from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache, RobotsFetch
+from dci_pipeline.http.robots_cache import RobotsAnswer, RobotsCache
 from dci_pipeline.model.ids import content_hash
-from dci_pipeline.model.records import Attempt, Document, Fetched, HostPause, HostWait
+from dci_pipeline.model.records import Attempt, Document, Fetched, HostWait
 from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.parsing.media import MediaKind, media_kind
-from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.parsing.tdmrep import PATH as TDMREP
 from dci_pipeline.parsing.tdmrep import words as reservation_words
-from dci_pipeline.parsing.urls import host_key, host_of, is_same_site, registrable_domain
-from dci_pipeline.runners.canonical import named_by
+from dci_pipeline.parsing.urls import host_key, host_of, is_same_site
 from dci_pipeline.runners.context import RunContext
-from dci_pipeline.runners.door import Door, refused_by_guard
+from dci_pipeline.runners.door import Door
 from dci_pipeline.runners.host_lore import Asks, HostLore
+from dci_pipeline.runners.kept import Keeper, held_by_robots
 from dci_pipeline.runners.ladder import Climbed, Ladder, with_rung
 from dci_pipeline.runners.opt_out import load_opt_out, opt_out_refusal
 from dci_pipeline.runners.page_loader import Ways
-from dci_pipeline.runners.paid import PaidTier, PaidWays, open_rungs
+from dci_pipeline.runners.paid import PaidTier, PaidWays
 from dci_pipeline.runners.ports import FetchPorts
-from dci_pipeline.runners.traces import Traces, answering_host, pause_of, refresh, with_reply
-from dci_pipeline.scheduling.hosts import TESTS_LASTMOD, TESTS_VALIDATORS, claims_change, is_host_failure
-from dci_pipeline.stages.fetch import Classified, classify
+from dci_pipeline.runners.traces import Traces, answering_host, pause_of, with_reply
+from dci_pipeline.scheduling.hosts import TESTS_VALIDATORS, is_host_failure
+from dci_pipeline.stages.fetch import Classified
 from dci_pipeline.stages.rungs import BROWSER
 from dci_pipeline.stages.soft_404 import PageSignature
-from dci_pipeline.stages.terms import RESERVED, Terms, joined, lifts, marks_of, terms_of
+from dci_pipeline.stages.terms import lifts
 from dci_pipeline.stores.pg import blocked
 
 log = logging.getLogger(__name__)
 
-RESERVED_FOR = timedelta(days=30)
-"""After which a page that reserved its mining is looked at again: sooner would nag, never would lose it for good."""
 MAX_LISTING_BYTES = 256 * 1024 * 1024
 """Of a sitemap or feed: the protocol's 50 MB with room for sites that put a million URLs into one file."""
-
-
-def require_contact(ctx: RunContext) -> str | None:
-    """Who a site's owner can write to. Raises SettingsError where there is nobody and the scope is not loopback."""
-    contact = ctx.spec.legal.contact or ctx.settings.contact
-    if contact is None and not all(is_loopback(host) for host in ctx.spec.hosts):
-        raise SettingsError(
-            "DCI_CONTACT",
-            "",
-            f"a mail address or URL of whoever answers for this crawler (or legal.contact in {ctx.connector}.yaml)",
-        )
-    return contact
-
-
-def is_loopback(scope: str) -> bool:
-    """Whether a host of the YAML, with or without a port, can only be this machine."""
-    host = urlsplit(f"//{scope}").hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-@asynccontextmanager
-async def open_visitor(ctx: RunContext) -> AsyncIterator["Visitor"]:
-    """A Visitor with its connections; they are closed at the end."""
-    contact = require_contact(ctx)
-    ports = FetchPorts(ctx.stores.registry)
-    ends_at = time.monotonic() + ctx.settings.run_slice_s
-    gate = HostGate(ports, may_sit_out=lambda s: not ctx.progress.stop.is_set() and time.monotonic() + s < ends_at)
-    transport = ctx.transport
-    on_the_way: list[Fetched] = []
-
-    def note_robots(fetch: RobotsFetch) -> None:
-        on_the_way.extend(Traces(ctx).robots_attempts(fetch))
-
-    try:
-        async with DirectFetcher(
-            ctx.settings, resolver=transport.resolver, ssl_context=transport.ssl_context
-        ) as fetcher:
-            opt_out = load_opt_out(ctx.settings)
-            robots = RobotsCache(
-                ports,
-                fetcher,
-                gate,
-                product_token(ctx.settings.user_agent),
-                lambda url: opt_out_refusal(opt_out, url),
-                note=note_robots,
-                concurrency=ctx.spec.fetch.concurrency,
-            )
-            async with BrowserRung(ctx.settings) as browser, open_rungs(ctx.settings, ctx.spec) as paid:
-                yield Visitor(ctx, ports, fetcher, gate, robots, contact, browser, paid, on_the_way)
-    finally:
-        gate.close()
 
 
 class Visitor:
@@ -128,18 +67,18 @@ class Visitor:
         self._ctx, self._ports, self._contact = ctx, ports, contact
         self._fetcher, self._gate, self._robots = fetcher, gate, robots
         self._traces = Traces(ctx)
-        self._agent = product_token(ctx.settings.user_agent)
+        self._keeper = Keeper(ctx, self._traces)
         self._opt_out = load_opt_out(ctx.settings)
         self._lore = HostLore(ports, Asks(path=self._ask_host, shown=self._show_host, terms=self._read_terms))
         self._on_the_way = on_the_way
-        self._later: dict[str, datetime] = {}
-        """When redirects that are held up for now may be followed."""
         self._door = Door(ctx, robots, gate, self._opt_out, contact)
         self._ladder = self._make_ladder(browser)
         self._paid = PaidTier(ctx, paid, self._paid_ways())
 
     def _paid_ways(self) -> PaidWays:
-        return PaidWays(door=self._door, judge=self._classify, finish=self._finished, answered=self._gate.answered)
+        return PaidWays(
+            door=self._door, judge=self._keeper.classify, finish=self._keeper.finished, answered=self._gate.answered
+        )
 
     def _note(self, fetched: Fetched) -> None:
         self._on_the_way.append(fetched)
@@ -150,7 +89,7 @@ class Visitor:
             fetcher=self._fetcher,
             door=self._door,
             contact=self._contact,
-            judge=self._classify,
+            judge=self._keeper.classify,
             heed=self._heed,
             note=self._note,
         )
@@ -230,13 +169,13 @@ class Visitor:
         return None if error is None else Classified(outcome=Outcome.BLOCKED_DESTINATION, error=error)
 
     async def _visit_allowed(self, document: Document, attempt: Attempt, answer: RobotsAnswer) -> list[Fetched]:
-        held = _held_by_robots(answer, attempt)
+        held = held_by_robots(answer, attempt)
         if held is not None:
             ended = self._traces.end(attempt, held[0])
             wait = None if answer.too_long is None else _host_wait(answer.too_long)
             return [Fetched(attempt=ended, document=document, pause=held[1], next_check=held[2], wait=wait)]
         if (reserved := await self._reserved_by_host(document, document.url)) is not None:
-            return [self._not_mined(document, attempt, reserved)]
+            return [self._keeper.not_mined(document, attempt, reserved)]
         gap_s = self._gap_s(answer.crawl_delay)
         is_believed = await self._lore.sends_validators(document.host, attempt.started_at)
         async with self._door.seat() as seat:
@@ -250,16 +189,16 @@ class Visitor:
 
     async def _answered(self, document: Document, attempt: Attempt, reply: FetchReply, seat: Seat) -> list[Fetched]:
         """What an answer comes to; its host's place is free once the host's word is heeded."""
-        classified = self._classify(attempt, reply)
+        classified = self._keeper.classify(attempt, reply)
         await self._heed(attempt, reply, classified)
         seat.leave()
         climbed = await self._climb(document, reply, classified)
         attempt = replace(attempt, level=climbed.level)
         if climbed.reply is not reply:
-            reply, classified = climbed.reply, self._classify(attempt, climbed.reply)
+            reply, classified = climbed.reply, self._keeper.classify(attempt, climbed.reply)
         if classified.outcome is Outcome.FETCHED:
             known = await self._soft_404(document, reply, is_rendered=climbed.level == BROWSER)
-            classified = self._classify(attempt, reply, known) if known is not None else classified
+            classified = self._keeper.classify(attempt, reply, known) if known is not None else classified
         fetched = with_rung(await self._kept(document, attempt, reply, classified), climbed)
         if (bought := await self._paid.instead_of(document, fetched)) is not None:
             return bought
@@ -270,8 +209,8 @@ class Visitor:
         if reply.chain and classified.outcome is Outcome.FETCHED:
             reserved = await self._reserved_by_host(document, reply.final_url)
             if reserved is not None:
-                return self._reserved(document, attempt, reply, reserved)
-        return self._finished(document, attempt, reply, classified)
+                return self._keeper.reserved(document, attempt, reply, reserved)
+        return self._keeper.finished(document, attempt, reply, classified)
 
     async def _climb(self, document: Document, reply: FetchReply, classified: Classified) -> Climbed:
         """What the direct rung gave, or the browser where the page needs it: never against a refusal or a wall."""
@@ -297,7 +236,7 @@ class Visitor:
 
         A rendered page is compared with that answer rendered: what the server sends is the same for every path there.
         """
-        if document.kind is not AttemptKind.PAGE or self._is_homepage(document.url):
+        if document.kind is not AttemptKind.PAGE or self._keeper.is_homepage(document.url):
             return None
         if media_kind(reply.headers.get("content-type"), reply.body) is not MediaKind.HTML:
             return None
@@ -322,7 +261,7 @@ class Visitor:
         if reply is None or probe.attempt.outcome is not Outcome.FETCHED:
             return [probe]
         attempt = replace(probe.attempt, kind=document.kind, document_id=document.id)
-        full = self._finished(document, attempt, reply, Classified(outcome=Outcome.FETCHED))
+        full = self._keeper.finished(document, attempt, reply, Classified(outcome=Outcome.FETCHED))
         if full.capture is None or full.capture.document_id != document.id:
             return [full]
         if content_hash(reply.body) != document.baseline_hash:
@@ -376,7 +315,7 @@ class Visitor:
             url, attempt.started_at, self._gap_s(None), contact=self._contact, patience=patience
         )
         attempt = replace(attempt, robots_hash=answer.hash, robots_rule=answer.rule)
-        held = _held_by_robots(answer, attempt)
+        held = held_by_robots(answer, attempt)
         if held is not None:
             return Fetched(attempt=self._traces.end(attempt, held[0])), None
         async with self._door.seat() as seat:
@@ -384,7 +323,7 @@ class Visitor:
             if isinstance(slot, TooLong):
                 return replace(self._skipped(attempt, slot), next_check=None, wait=None), None
             reply = await self._fetcher.fetch(self._request_of(url, AttemptKind.PAGE, seat))
-            classified = self._classify(attempt, reply)
+            classified = self._keeper.classify(attempt, reply)
             await self._heed(attempt, reply, classified)
         ended = self._traces.end(replace(attempt, wait_ms=slot + reply.wait_ms), classified)
         return Fetched(attempt=with_reply(ended, reply)), reply
@@ -436,70 +375,9 @@ class Visitor:
         if passage.refusal is None or onward.redirect is None:
             return passage
         if passage.until is not None:
-            self._later[target] = passage.until
+            self._keeper.later[target] = passage.until
         refusal = replace(passage.refusal, error=f"the redirect to {target}: {passage.refusal.error}")
         return replace(passage, refusal=refusal)
-
-    def _is_homepage(self, url: str) -> bool:
-        return url == self._ctx.spec.canonical(self._ctx.spec.homepage)
-
-    def _classify(self, attempt: Attempt, reply: FetchReply, soft_404: PageSignature | None = None) -> Classified:
-        return classify(
-            reply,
-            requested_domain=registrable_domain(host_of(attempt.url)),
-            final_domain=registrable_domain(host_of(reply.final_url)),
-            is_homepage=self._is_homepage(attempt.url),
-            soft_404=soft_404,
-            kind=attempt.kind,
-        )
-
-    def _finished(self, document: Document, attempt: Attempt, reply: FetchReply, classified: Classified) -> Fetched:
-        terms = Terms()
-        if classified.outcome.is_success:
-            terms = terms_of(reply.headers, reply.body, reply.final_url, agent=self._agent)
-        if terms.is_reserved:
-            return self._reserved(document, attempt, reply, RESERVED)
-        ended = with_reply(self._traces.end(attempt, classified), reply)
-        pause = pause_of(ended, reply)
-        if classified.outcome is not Outcome.FETCHED:
-            later = self._later.pop(reply.final_url, None)
-            marks = marks_of(terms, reply.headers, has_body=False) if classified.outcome.is_success else None
-            return Fetched(
-                attempt=refresh(document, ended, reply), document=document, pause=pause, next_check=later, marks=marks
-            )
-        fetched = self._traces.captured(document, ended, reply)
-        assert fetched.capture is not None
-        is_claim = claims_change(document.lastmod, document.last_checked, document.last_fetched)
-        capture = replace(
-            fetched.capture,
-            tests=TESTS_LASTMOD if is_claim and fetched.capture.document_id == document.id else None,
-            not_kept="noarchive" if terms.noarchive else None,
-            marks=joined(*terms.header),
-        )
-        marks = marks_of(terms, reply.headers, has_body=True)
-        return self._with_canonical(document, replace(fetched, capture=capture, pause=pause, marks=marks), reply)
-
-    def _with_canonical(self, document: Document, fetched: Fetched, reply: FetchReply) -> Fetched:
-        """With the page that the answer names as canonical, registered unless its links are not to be followed."""
-        assert fetched.capture is not None
-        assert fetched.marks is not None
-        is_page = document.kind is AttemptKind.PAGE
-        named = named_by(self._ctx, document, fetched.capture.url, reply) if is_page else None
-        if named is None:
-            return fetched
-        is_followed = "nofollow" not in joined(fetched.marks.header or "", fetched.marks.body or "")
-        return replace(fetched, canonical=named.url, links=(*fetched.links, *((named,) if is_followed else ())))
-
-    def _not_mined(self, document: Document, attempt: Attempt, rule: str) -> Fetched:
-        """A page that is not asked for because its host reserves it."""
-        ended = self._traces.end(attempt, Classified(outcome=Outcome.POLICY, error=rule))
-        return Fetched(attempt=ended, document=document, next_check=ended.finished_at + RESERVED_FOR)
-
-    def _reserved(self, document: Document, attempt: Attempt, reply: FetchReply, rule: str) -> Fetched:
-        """A page that may not be mined: nobody is asked again before a month is over, unless the terms change."""
-        ended = with_reply(self._traces.end(attempt, Classified(outcome=Outcome.POLICY, error=rule)), reply)
-        again = ended.finished_at + RESERVED_FOR
-        return Fetched(attempt=ended, document=document, pause=pause_of(ended, reply), next_check=again)
 
 
 def _patience_with(document: Document) -> Patience:
@@ -509,20 +387,3 @@ def _patience_with(document: Document) -> Patience:
 
 def _host_wait(slot: TooLong) -> HostWait:
     return HostWait(seconds=slot.wait_s, is_rate=slot.reason is None)
-
-
-def _held_by_robots(
-    answer: RobotsAnswer, attempt: Attempt
-) -> tuple[Classified, HostPause | None, datetime | None] | None:
-    """Outcome, host's pause and next check where robots.txt lets nothing through now."""
-    if answer.allowed:
-        return None
-    if (refused := refused_by_guard(answer)) is not None:
-        return Classified(outcome=Outcome.BLOCKED_DESTINATION, error=refused), None, None
-    if answer.too_long is not None:
-        until = attempt.started_at + timedelta(seconds=answer.too_long.wait_s)
-        return Classified(outcome=Outcome.SKIPPED, error=answer.rule), None, until
-    if answer.unreachable_until is not None:
-        pause = HostPause(host=attempt.host, until=answer.unreachable_until, reason=answer.rule)
-        return Classified(outcome=Outcome.ROBOTS_UNREACHABLE, error=answer.rule), pause, answer.unreachable_until
-    return Classified(outcome=Outcome.ROBOTS, error=f"robots.txt: {answer.rule}"), None, None

@@ -4,7 +4,8 @@ Three kinds are told apart, because each must prove itself another way:
 - `value`: a line whose words stay while its numbers move ("1,204 tickets open"),
 - `rotation`: a place where one text replaces another and old ones come back (testimonials, teasers),
 - `order`: the same lines in another order.
-A place that always shows something new is no noise but news, and stays. Typed fields never pass through here, so a
+A place that always shows something new is no noise but news, and stays; so do lines that are alike but for their
+numbers, such as the rows of a table: one would be taken for another. Typed fields never pass through here, so a
 fact that a field reads is seen whatever its line is taken for.
 """
 

@@ -57,7 +57,7 @@ def read_shell(body: bytes, content_type: str | None, *, url: str, agent: str = 
 
 
 def _characters(page: Page) -> int:
-    return sum(len(block.text) for block in project_text(page) if block.is_main)
+    return sum(len(block.text) for block in project_text(page) if block.is_main and not block.is_extra)
 
 
 def _mark_of(page: Page) -> str | None:

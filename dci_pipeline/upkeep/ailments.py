@@ -86,5 +86,5 @@ def _event_log(settings: Settings) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject="dagster",
             problem=f"Dagster's event log has {size / 1024**3:.1f} GB",
-            cure="see that the schedule `maintenance_prune_events` is on and ends well; `dci cleanup --events` is the same",
+            cure="see that the schedule `maintenance_prune_events` is on and ends well, or run `dci cleanup --events`",
         )

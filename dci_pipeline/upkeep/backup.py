@@ -1,8 +1,8 @@
 """A backup: the registry as one moment had it, and the keys of the archived bodies that it refers to.
 
 The bytes themselves are not copied: an archive in S3 has its provider's replication, a folder its owner's tools; the
-list says what such a copy must hold to fit the dump. A backup gets its name when it is whole, so all that have one can be
-restored; what a killed one left is removed a day later. Analytics is rebuilt from the registry, never backed up.
+list says what such a copy must hold to fit the dump. A backup gets its name when it is whole, so all that have one can
+be restored; what a killed one left is removed a day later. Analytics is rebuilt from the registry, never backed up.
 """
 
 import contextlib

@@ -10,11 +10,11 @@ from starlette.staticfiles import StaticFiles
 
 from dci_pipeline.errors import DciError, StoreUnavailable, UnknownThingError
 from dci_pipeline.web import api
-from dci_pipeline.web.access import Forbidden, LoginNeeded, TooManyTries
+from dci_pipeline.web.access import Forbidden, LoginNeeded, TooManyTries, Visitor, visitor_of
 from dci_pipeline.web.headers import SecureHeaders
 from dci_pipeline.web.pages import captures, changes, connectors, crawlers, documents, entities, home, login, work
 from dci_pipeline.web.render import query, render
-from dci_pipeline.web.site import Site
+from dci_pipeline.web.site import Site, site_of
 
 PAGES = (home, login, crawlers, changes, documents, captures, entities, connectors, work)
 FOR_MACHINES = ("/api/", "/metrics", "/healthz", "/changes.rss", "/changes.json")
@@ -44,7 +44,15 @@ def _say(request: Request, status: int, title: str, sentence: str) -> Response:
     """One sentence, as a page or as JSON."""
     if _is_program(request):
         return JSONResponse({"error": sentence}, status_code=status)
-    return render(request, "error.html", status=status, title=title, sentence=sentence)
+    return render(request, "error.html", _visitor(request), status=status, title=title, sentence=sentence)
+
+
+def _visitor(request: Request) -> Visitor | None:
+    """Who asks, for the links at the top of the page; None where nobody is logged in or nobody can say."""
+    try:
+        return visitor_of(request, site_of(request))
+    except (LoginNeeded, DciError):
+        return None
 
 
 def _on_login_needed(request: Request, _exc: Exception) -> Response:

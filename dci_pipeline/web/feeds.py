@@ -6,7 +6,7 @@ from email.utils import format_datetime
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from dci_pipeline.web.render import plain
+from dci_pipeline.model.text import plain
 
 TITLE = "Changes"
 Row = Mapping[str, Any]

@@ -1,6 +1,5 @@
 """Templates: everything is escaped, undefined names are errors, and the filters say times and sizes as people do."""
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -13,16 +12,10 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from dci_pipeline.model.text import plain
 from dci_pipeline.web.access import Visitor
 
 FOLDER = Path(__file__).parent
-_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\x00-\x08\x0b-\x1f\x7f]")
-"""Characters that would turn the text around them, and controls; a page may not rearrange ours."""
-
-
-def plain(value: object) -> str:
-    """Text from outside without what would rearrange the text around it."""
-    return _DIRECTIONS.sub("\ufffd", str(value))
 
 
 def render(

@@ -16,7 +16,7 @@ import pytest
 
 from dci_pipeline.http import politeness
 from dci_pipeline.model.records import SlotReply
-from dci_pipeline.runners import visit
+from dci_pipeline.runners import kept
 from dci_pipeline.runners.drain import drain
 from dci_pipeline.stages.terms import Terms, terms_of
 from dci_pipeline.stores.pg import hosts
@@ -274,7 +274,7 @@ def test_a_visit_that_fails_for_an_unforeseen_reason_keeps_what_is_known_of_it(
             raise RuntimeError("nobody foresaw this")
         return terms_of(headers, body, url, **options)
 
-    monkeypatch.setattr(visit, "terms_of", failing)
+    monkeypatch.setattr(kept, "terms_of", failing)
     world.put("/halls/1", hall("Hall 1", 12))
     world.answers["/halls/old"] = redirect("/halls/1")
     world.listed = {"/halls/old"}

@@ -50,7 +50,7 @@ def no_sockets_but_for_stores(world: World, monkeypatch: pytest.MonkeyPatch) -> 
 
     with monkeypatch.context() as patch:
         patch.setattr(socket, "socket", Guarded)
-        patch.setattr("dci_pipeline.runners.visit.DirectFetcher", refuse)
+        patch.setattr("dci_pipeline.runners.visitors.DirectFetcher", refuse)
         patch.setattr("dci_pipeline.http.guard.socket.socket", Guarded)
         yield tried
 

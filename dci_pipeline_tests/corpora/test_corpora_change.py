@@ -20,6 +20,7 @@ from dci_pipeline_tests.corpora.change_pipeline import (
     compare_pair,
     edited,
     is_reported,
+    leaves_same_words,
     read_bodies,
     step_of,
 )
@@ -69,6 +70,24 @@ def test_the_histories_of_a_change_detector_are_judged_as_it_does(
             else:
                 (passed if is_right else failed).append(key)
     score("change/changedetection_sequences", passed, failed, target=0.95, floor=0.99, not_asked=not_asked)
+
+
+def test_the_same_words_are_left_of_a_page_as_a_change_detector_leaves(
+    load_set: Callable[[str], list[Record]], score: Callable[..., None]
+) -> None:
+    passed: list[str] = []
+    failed: list[str] = []
+    not_asked: dict[str, str] = {}
+    for record in load_set("change/changedetection_sequences"):
+        for number, (given, expected) in enumerate(
+            zip(record["input"]["steps"], record["expect"]["steps"], strict=True)
+        ):
+            key = f"{record['id']}#{number}"
+            try:
+                (passed if leaves_same_words(record["id"], key, given, expected) else failed).append(key)
+            except NotAsked as exc:
+                not_asked[key] = str(exc)
+    score("change/changedetection_sequences: texts", passed, failed, target=0.95, floor=0.98, not_asked=not_asked)
 
 
 _URLWATCH_NOT_ASKED = {

@@ -125,7 +125,7 @@ def test_the_segments_of_trafilatura(corpora_dir: Path, load_set: Load, score: C
     score("extraction/trafilatura_eval", passed, failed, target=0.925, floor=0.935)
 
 
-@pytest.mark.parametrize(("name", "floor"), [("htmldate_default", 0.939), ("htmldate_mediacloud", 0.88)])
+@pytest.mark.parametrize(("name", "floor"), [("htmldate_default", 0.939), ("htmldate_mediacloud", 0.9)])
 def test_the_day_of_publication(
     name: str, floor: float, corpora_dir: Path, load_set: Load, score: Callable[..., None]
 ) -> None:

@@ -5,7 +5,7 @@ or somebody resets it. Nothing is stored of that but the time of the last reset:
 """
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import UTC, date, datetime
 
 from psycopg.rows import DictRow
 
@@ -32,7 +32,7 @@ _SOURCES = f"""
            l.run_id as leased_by,
            (select min(d.next_check) from documents d
             where d.connector = c.id and d.next_check is not null) as next_due,
-           (select count(*) from documents d where d.connector = c.id and d.next_check <= clock_timestamp()) as due,
+           (select count(*) from documents d where d.connector = c.id and d.next_check <= now()) as due,
            case when not c.enabled then 'off' when c.automation <> 'running' or c.paused_at is not null then 'paused'
                 when f.error_count >= {DEAD_AFTER} then 'dead' else 'alive' end as status
     from connectors c
@@ -63,25 +63,30 @@ def feeds(conn: Conn, ids: Sequence[str]) -> list[DictRow]:
     return conn.execute(query(statement), (list(ids),)).fetchall()
 
 
-# By connector, because every index of these tables begins with it.
+# By connector, because every index of these tables begins with it; now() and not the running clock, which no index can
+# be asked for. A request belongs to the window of its run, so only a run over midnight ends some of yesterday's today.
 _QUEUE = """
     select coalesce(sum(d.n), 0)::bigint as due_documents, coalesce(sum(b.n), 0)::bigint as unprocessed_bodies,
-           coalesce(sum(a.n), 0)::bigint as done_today,
+           coalesce(sum(a.n + y.n), 0)::bigint as done_today,
            (select count(*) from leases where expires_at > clock_timestamp()) as processing
     from connectors c
-    cross join lateral (select count(*) as n from documents d
-                        where d.connector = c.id and d.next_check <= clock_timestamp()) d
+    cross join lateral (select count(*) as n from documents d where d.connector = c.id and d.next_check <= now()) d
     cross join lateral (select count(*) as n from captures k
                         where k.connector = c.id and k.verdict is null and k.kind = 'page') b
+    cross join lateral (select count(*) as n from attempts a
+                        where a.connector = c.id and a.window_day = %(today)s::date) a
     cross join lateral (
-        select count(*) as n from attempts a
-        where a.connector = c.id and a.window_day between %(today)s::date - 1 and %(today)s::date
-          and a.finished_at >= %(today)s::date::timestamp at time zone 'UTC') a"""
+        select count(*) as n from connector_runs r
+        join attempts a on a.run_id = r.run_id and a.connector = r.connector
+        where r.connector = c.id and r.started_at >= %(midnight)s - interval '1 day' and r.started_at < %(midnight)s
+          and coalesce(r.finished_at, 'infinity') >= %(midnight)s and a.window_day = %(today)s::date - 1
+          and a.finished_at >= %(midnight)s) y"""
 
 
-def queue_size(conn: Conn, today: Any) -> DictRow:
+def queue_size(conn: Conn, today: date) -> DictRow:
     """Due pages, bodies that no stage has judged, sources that a run holds now, requests that ended this UTC day."""
-    row = conn.execute(query(_QUEUE), {"today": today}).fetchone()
+    midnight = datetime(today.year, today.month, today.day, tzinfo=UTC)
+    row = conn.execute(query(_QUEUE), {"today": today, "midnight": midnight}).fetchone()
     assert row is not None
     return row
 
@@ -103,7 +108,7 @@ def make_due(conn: Conn, connector: str) -> int:
     statement = """
         update documents set next_check = clock_timestamp()
         where connector = %(c)s and id in (
-            select id from documents where connector = %(c)s and next_check > clock_timestamp()
+            select id from documents where connector = %(c)s and next_check > now()
             order by next_check limit %(n)s)"""
     return conn.execute(query(statement), {"c": connector, "n": MADE_DUE}).rowcount
 

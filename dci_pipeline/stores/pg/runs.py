@@ -13,8 +13,6 @@ from dci_pipeline.stores.pg.bulk import Conn, as_json, query
 LEASE_S = 60
 """A dead machine holds a connector this long; shorter, and a paused virtual machine loses its lease to a stall."""
 
-LOG_LINES = 500
-
 
 def open_run(conn: Conn, *, run_id: str, connector: str, task: str, windows: Sequence[date]) -> DictRow:
     """The run's row; the first call writes it and decides live or offline by the database's clock and UTC day."""
@@ -166,14 +164,6 @@ def set_health(conn: Conn, connector: str, health: Health) -> None:
             next_run_at = (select min(next_check) from documents where connector = %(c)s)
         where id = %(c)s"""
     conn.execute(query(statement), {"h": health, "c": connector})
-
-
-def log_line(conn: Conn, run_id: str, connector: str, line: str) -> None:
-    """Adds a line to the run's log, of which the first 500 are kept."""
-    statement = """
-        update connector_runs set log = log || %(l)s::text
-        where run_id = %(r)s and connector = %(c)s and cardinality(log) < %(n)s"""
-    conn.execute(query(statement), {"l": line, "r": run_id, "c": connector, "n": LOG_LINES})
 
 
 def set_baseline(conn: Conn, connector: str, now: datetime) -> None:

@@ -21,7 +21,7 @@ EXACT_UP_TO = 100_000
 _STATE = """
     select (select coalesce(sum(d.n), 0)::bigint from connectors c cross join lateral (
                 select count(*) as n from documents x
-                where x.connector = c.id and x.next_check <= clock_timestamp() - interval '1 hour') d) as overdue,
+                where x.connector = c.id and x.next_check <= now() - interval '1 hour') d) as overdue,
            (select count(*) from system_alerts where resolved_at is null) as alerts,
            (select count(*) from reviews where status = 'open') as reviews,
            (select reltuples::bigint from pg_class where oid = 'documents'::regclass) as estimated_pages"""

@@ -10,11 +10,11 @@ from starlette.responses import JSONResponse, Response
 from dci_pipeline.errors import StoreError, UnknownThingError
 from dci_pipeline.model.states import ChangeKind, Confirmation
 from dci_pipeline.runners.payload import load_blocks
+from dci_pipeline.stages.diff_view import Comparison, side_by_side
 from dci_pipeline.stores.pg import crawlers
 from dci_pipeline.stores.pg import site as rows
 from dci_pipeline.web import feeds
 from dci_pipeline.web.access import Program, Reader
-from dci_pipeline.web.diffing import Comparison, side_by_side
 from dci_pipeline.web.render import query, render
 from dci_pipeline.web.site import Row, Site, TheSite
 

@@ -54,7 +54,9 @@ def run(request: Request, site: TheSite, visitor: Reader, key: str) -> Response:
         if not found:
             raise UnknownThingError("run", key, "/runs lists them")
         outcomes = {row["connector"]: site_work.run_outcomes(conn, key, row["connector"]) for row in found}
-    return render(request, "run.html", visitor, key=key, runs=found, outcomes=outcomes)
+    dagster = site.settings.dagster_ui_url
+    address = f"{dagster.rstrip('/')}/runs/{key}" if dagster else None
+    return render(request, "run.html", visitor, key=key, runs=found, outcomes=outcomes, in_dagster=address)
 
 
 @router.get("/review")

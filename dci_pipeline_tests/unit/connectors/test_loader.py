@@ -60,7 +60,7 @@ extract:
   facility:
     entity: facility
     fields: {name: {css: h1}, power_mw: {css: ".spec-power", as: number, unit: MW}, address: {json_ld: Place.address}}
-change: {ignore: [".cookie-banner"], ignore_text: ["© \\\\d{4}"], keep: [], unordered: [], significance: {facility.power_mw: critical}}
+change: {ignore: [".cookie-banner", "//p[1]", "$.seen"], ignore_text: ["© \\\\d{4}"], extract_text: ["MW"], keep: [], sort_lines: true, unique_lines: true, unordered: [], significance: {facility.power_mw: critical}}
 expect: {documents: {min: 250}, coverage: {facility.name: 0.99}}
 """.replace("\\\\", "\\").replace('"© \\d{4}"', "'© \\d{4}'")
     spec = load_connector(write(tmp_path, text))
@@ -102,6 +102,8 @@ expect: {documents: {min: 250}, coverage: {facility.name: 0.99}}
         pytest.param("legal: {colour: red}", "3: legal.colour is not a key here, expected one of crawl, basis, terms, licence, contact", id="nothing close"),
         pytest.param("extract:\n  page:\n    entity: page\n    fields: {title: {css: h1, as_: text}}", "6: extract.page.fields.title.as_ is not a key here, did you mean 'as'?", id="a name of Python's"),
         pytest.param("extract: {page: {fields: {title: {css: h1}}}}", "3: extract.page.entity is missing", id="missing"),
+        pytest.param("""change: {keep: ["//p[matches(., 'x')]"]}""", """3: change.keep[0] is "//p[matches(., 'x')]", expected an XPath (XPath 1.0 has no function matches)""", id="xpath of another version"),
+        pytest.param("change: {ignore: ['$..[']}", "3: change.ignore[0] is '$..[', expected a JSONPath (Parse error near the end of string!)", id="part by jsonpath"),
         pytest.param("change: {significance: {facility.power_mw: huge}}", "3: change.significance.facility.power_mw is 'huge', expected one of noise, minor, meaningful, major, critical or a whole number from 0 to 100", id="level"),
         pytest.param("expect: {coverage: {facility: 0.5}}", "3: expect.coverage.facility is named 'facility', expected entity.property, such as facility.power_mw", id="property's form"),
         pytest.param("expect: {coverage: {a.b: 99}}", "3: expect.coverage.a.b is 99, expected at most 1", id="per cent"),

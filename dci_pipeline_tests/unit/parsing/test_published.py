@@ -45,3 +45,19 @@ def test_a_first_of_january_that_is_named_is_a_day() -> None:
 
 def test_no_day_after_the_latest_is_believed() -> None:
     assert day_of("<p>x</p>", '<meta property="article:published_time" content="2026-03-04">') is None
+
+
+@pytest.mark.parametrize(
+    ("published", "other", "day"),
+    [
+        pytest.param("2025-03-05T02:54:29Z", "Tue, 04 Mar 2025 23:00:00 -0400", "2025-03-04", id="evening in the west"),
+        pytest.param("2025-03-04T23:30:00+00:00", "2025-03-05T08:00:00+09:00", "2025-03-05", id="morning in the east"),
+        pytest.param("2025-03-05T02:54:29Z", "2025-03-05", "2025-03-05", id="no other clock"),
+        pytest.param("2025-03-05T02:54:29-05:00", "2025-03-05T02:54:29-04:00", "2025-03-05", id="its own offset"),
+        pytest.param("2025-03-05T02:54:29Z", "12:00:00 -0400, 12:00:00 +0200", "2025-03-05", id="two clocks"),
+        pytest.param("2025-03-05T23:54:29Z", "12:00:00 -9999", "2025-03-05", id="no offset"),
+    ],
+)
+def test_an_instant_in_utc_is_its_day_by_the_publishers_clock(published: str, other: str, day: str) -> None:
+    head = f'<meta property="article:published_time" content="{published}">'
+    assert day_of(f'<p data-next="{other}">The hall has been opened.</p>', head) == day
