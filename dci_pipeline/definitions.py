@@ -10,6 +10,8 @@ Five assets a connector, in flow order, from every YAML of DCI_CONFIG_DIR that D
     resource     defs/resources.py    the stores and the runs that this process has open
     jobs         defs/jobs.py         one a connector, one for short work of many
     sensors      defs/sensors.py      due_work starts what is due; failed_runs writes alerts
+    schedules    defs/schedules.py    a heartbeat a day
+    maintenance  defs/maintenance.py  metrics, cleanup, pruning, backup: a job and a schedule each
 """
 
 from dci_pipeline.defs.build import build_definitions

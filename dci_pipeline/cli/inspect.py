@@ -115,7 +115,8 @@ def _show(story: dict[str, Any]) -> None:
 
 
 def _version(version: Row) -> tuple[object, ...]:
-    return version["captured_at"], version["last_confirmed_at"], version["kind"], version["object_key"]
+    names = ("number", "captured_at", "last_confirmed_at", "kind", "object_key")
+    return tuple(version[name] for name in names)
 
 
 def _change(change: Row) -> tuple[object, ...]:
@@ -144,7 +145,7 @@ def _discovery(found: Row) -> tuple[object, ...]:
 
 
 _PARTS: dict[str, tuple[str, tuple[str, ...], Callable[[Row], tuple[object, ...]]]] = {
-    "versions": ("Versions", ("first seen", "confirmed", "kind", "~archived as"), _version),
+    "versions": ("Versions", (">no.", "first seen", "confirmed", "kind", "~archived as"), _version),
     "changes": ("Changes", ("detected", "kind", "~what"), _change),
     "noise": ("What moves by itself", ("kind", "~where", "~latest move", "fetches", "masked since"), _noise),
     "attempts": (

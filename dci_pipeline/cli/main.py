@@ -24,6 +24,7 @@ FAMILIES = {
     "up": "up",
     "web": "web",
     "user": "web",
+    "new": "new",
     "validate": "files",
     "schema": "files",
     "test": "fixtures",
@@ -48,6 +49,9 @@ FAMILIES = {
     "budgets": "budgets",
     "links": "links",
     "changes": "changes",
+    "diff": "diff",
+    "feed": "feed",
+    "export": "export",
     "doctor": "doctor",
     "alerts": "alerts",
     "stats": "maintenance",
@@ -55,6 +59,7 @@ FAMILIES = {
     "refresh-stats": "maintenance",
     "cleanup": "maintenance",
     "backup": "maintenance",
+    "rebuild": "rebuild",
 }
 """Command → module of this package, in the order of `dci --help`."""
 

@@ -216,9 +216,9 @@ def _start_dry(settings: Settings, spec: ConnectorSpec, options: RunOptions, day
     finally:
         stores.close()
     if as_json:
-        print_json(_dry_json(done))
+        print_json(dry_json(done))
     else:
-        _show_dry(done)
+        show_dry(done)
     return exit_code(done.run)
 
 
@@ -237,7 +237,8 @@ def _stop_on_signal() -> Iterator[Any]:
         yield running.append
 
 
-def _dry_json(done: DryRun) -> dict[str, Any]:
+def dry_json(done: DryRun) -> dict[str, Any]:
+    """A dry run as `--json` prints it."""
     return {
         **run_json(done.run),
         "dry_run": True,
@@ -247,7 +248,8 @@ def _dry_json(done: DryRun) -> dict[str, Any]:
     }
 
 
-def _show_dry(done: DryRun) -> None:
+def show_dry(done: DryRun) -> None:
+    """A dry run as a person reads it."""
     _show_some(_REGISTERED, [(r["url"], r["group"], r["priority"], r["via"], r["origin"]) for r in done.registered])
     _show_some(_REQUESTED, [tuple(a[name] for name in _ATTEMPT) for a in done.attempts])
     _show_some(_REPORTED, [(c["url"], words(c), c["significance"]) for c in done.changes])

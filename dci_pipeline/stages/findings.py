@@ -52,15 +52,13 @@ class Findings:
     """Where it answered: after redirects."""
     asked: str
     """What was asked for first."""
-    hosts: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
     sitemaps: tuple[FoundSitemap, ...] = ()
     foreign_sitemaps: tuple[str, ...] = ()
     """Named by robots.txt on other hosts, not asked for."""
     feeds: tuple[FoundFeed, ...] = ()
     urls: tuple[str, ...] = field(default=(), repr=False)
     """Canonical URLs in scope, from sitemaps, feeds and the homepage's links, in this order."""
-    listed: int = 0
-    """How many of them a sitemap lists."""
     crawl_delay_s: float | None = None
     samples: tuple[Sample, ...] = ()
     requests: int = 0
@@ -68,4 +66,4 @@ class Findings:
     @property
     def home(self) -> PageFacts | None:
         """Facts of the homepage, where it was read."""
-        return next((s.facts for s in self.samples if s.facts is not None and s.url == self.homepage), None)
+        return next((sample.facts for sample in self.samples if sample.url == self.asked), None)

@@ -154,7 +154,7 @@ def _field(
     for path in _PATHS[page_type][name] if schema_type else ():
         selector = f"{schema_type}.{path}"
         texts = [next(_texts(page, source, selector), None) for page in pages]
-        if all(texts) and not (is_required and _is_same_everywhere(texts)):
+        if all(texts) and not (is_required and known.type == "text" and _is_same_everywhere(texts)):
             return FieldProposal(property=name, source=source, selector=selector, as_=known.type, unit=known.unit)
     if is_required and known.type == "text" and all(len(page.headings) == 1 for page in pages):
         return FieldProposal(property=name, source="css", selector="h1", as_="text")

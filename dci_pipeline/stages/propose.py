@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dci_pipeline.connectors.kinds import ConnectorKind
 from dci_pipeline.model.states import Outcome
 from dci_pipeline.parsing.boards import Board
-from dci_pipeline.parsing.urls import is_in_scope
+from dci_pipeline.parsing.urls import canonical_url
 from dci_pipeline.stages.findings import Findings, Sample
 from dci_pipeline.stages.page_facts import PageFacts
 from dci_pipeline.stages.page_kinds import PAGE, FieldProposal, Kind, fields_of, furniture_of, kind_of
@@ -93,7 +93,7 @@ def propose(
         extract=tuple(_extracts(judged, {group.page_type for group in groups})),
         disallowed=tuple(_disallowed(judged)),
         boards=tuple(_boards(pages)),
-        terms=next((page.terms for page in pages if page.terms is not None), None),
+        terms=next(filter(None, map(_terms, pages)), None),
         shells=sum(page.shell is not None for page in pages),
         requests_per_second=requests_per_second,
     )
@@ -214,14 +214,14 @@ def _boards(pages: Sequence[PageFacts]) -> Iterator[tuple[Board, str]]:
                 yield board, page.url
 
 
+def _terms(page: PageFacts) -> str | None:
+    found = canonical_url(page.terms) if page.terms is not None else None
+    return found if isinstance(found, str) else None
+
+
 def _name(findings: Findings, connector: str) -> str:
     home = findings.home
     title = home.site_name or home.title if home is not None else None
     shown = re.split(r" [|–—·:-] ", title)[0] if title else ""
     name = "".join(letter for letter in shown if letter.isprintable()).strip()[:80]
     return name or connector.replace("_", " ")
-
-
-def in_scope_only(urls: Sequence[str], hosts: Sequence[str]) -> tuple[str, ...]:
-    """The URLs on a connector's hosts."""
-    return tuple(url for url in urls if is_in_scope(url, hosts))

@@ -6,6 +6,7 @@ can reach no more than 30: text that no rule reads is seldom what an analyst wai
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from dci_pipeline.model.extraction import FieldChange
 from dci_pipeline.model.records import FieldValue
@@ -24,6 +25,24 @@ KEY_FIELD = 60
 """A number or a name: what the index ranks by and finds by."""
 OTHER_FIELD = 40
 """Any other field that somebody bothered to declare: above all text, below numbers and names."""
+
+CAPACITY, STANDING, PROSE = 90, 70, 15
+USUAL: Mapping[str, int] = MappingProxyType(
+    {
+        "facility.power_mw": CAPACITY,
+        "facility.it_power_mw": CAPACITY,
+        "facility.operator": STANDING,
+        "facility.owner": STANDING,
+        "facility.status": STANDING,
+        "price.amount": STANDING,
+        "facility.description": PROSE,
+        "operator.description": PROSE,
+        "job.description": PROSE,
+        "price.description": PROSE,
+    }
+)
+"""What an analyst of the index expects where a YAML says nothing: a capacity is what alerts are for, whose a facility is
+and whether it stands come next, and a reworded description is worth a look at most."""
 
 TEXT_STEPS: tuple[tuple[float, int], ...] = ((0.05, 10), (0.30, 20))
 """Share of text that differs, exclusive, and its significance (seed 000)."""
@@ -59,6 +78,9 @@ def weigh_field(entity_type: str, prop: str, values: Iterable[FieldValue], rules
     if name in rules.significance:
         said = rules.significance[name]
         return Weight(significance=said, reason=f"{name} is {change_kind(said)} ({said}) in the connector's YAML")
+    if name in USUAL:
+        usual = USUAL[name]
+        return Weight(significance=usual, reason=f"{name} is {change_kind(usual)} ({usual}) by default")
     if is_name(prop):
         return Weight(significance=KEY_FIELD, reason=f"{name} is a name")
     if any(_is_number(value) for value in values):

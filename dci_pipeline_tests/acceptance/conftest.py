@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,11 @@ from dci_pipeline.runners.stores import Stores, open_stores
 from dci_pipeline.settings import Settings
 from dci_pipeline_tests.acceptance.shell import Shell, opened_shell
 from dci_pipeline_tests.acceptance.world import Servers, World, make_world, run_servers
+
+with warnings.catch_warnings():
+    # Typer below 0.25 (what dg takes) imports names that click 8.5 calls deprecated; goes with the pin on typer.
+    warnings.filterwarnings("ignore", message="'click", category=DeprecationWarning)
+    import typer  # noqa: F401
 
 
 @pytest.fixture

@@ -4,9 +4,14 @@ import json
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import httpx
 import pytest
 
-from dci_pipeline_tests.web.conftest import Running, act
+from dci_pipeline.model.extraction import Block
+from dci_pipeline.stages.terms import digested
+from dci_pipeline.web.app import make_app
+from dci_pipeline.web.site import make_site
+from dci_pipeline_tests.web.conftest import Running, act, served
 
 LISTS = ("/", "/crawlers", "/changes", "/entities", "/runs", "/review", "/alerts", "/budgets", "/connectors/halls",
          "/find?q=hall")  # fmt: skip
@@ -35,6 +40,14 @@ def test_a_change_shows_values_reasons_and_both_texts(open_site: Running) -> Non
     assert "Why it counts 60 of 100" in page
     assert "A hall on a <ins>higher </ins>hill." in page
     assert "<del>12</del> MW" in page
+
+
+def test_text_that_may_not_be_kept_is_not_shown(open_site: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = digested((Block(kind="paragraph", path=(), text="A hall on a hill."),))
+    monkeypatch.setattr("dci_pipeline.web.pages.changes.load_blocks", lambda archive, key: kept)
+    page = open_site.client().get(f"/changes/{open_site.change()}").text
+    assert "It cannot be shown: the page asks that no copy of it be kept." in page
+    assert "sha256:" not in page
 
 
 @pytest.mark.parametrize(
@@ -219,3 +232,14 @@ def test_a_page_may_be_asked_for_now(open_site: Running) -> None:
     assert moved < document["next_check"]
     closed = world.document("/halls/closed")["id"]
     assert act(open_site.client(), f"/documents/{closed}/due?connector=halls").status_code == 409
+
+
+def test_a_run_leads_to_the_same_run_in_dagster_where_that_has_an_address(open_site: Running) -> None:
+    run_id = open_site.world.value("select run_id from connector_runs order by started_at limit 1")
+    assert "in Dagster" not in open_site.client().get(f"/runs/{run_id}").text
+    settings = open_site.world.settings.model_copy(
+        update={"config_dir": open_site.world.home, "dagster_ui_url": "https://dagster.example/"}
+    )
+    with served(make_app(make_site(open_site.world.stores, settings, needs_login=False))) as url:
+        page = httpx.get(f"{url}/runs/{run_id}", trust_env=False).text
+    assert f'<a href="https://dagster.example/runs/{run_id}">The same run in Dagster</a>' in page

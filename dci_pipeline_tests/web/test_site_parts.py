@@ -1,4 +1,4 @@
-"""The parts that pages are made of: the comparison side by side, the plot, excerpts of bytes, words for times."""
+"""The parts that pages are made of: the plot, excerpts of bytes, words for times, links."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -6,41 +6,10 @@ import pytest
 
 from dci_pipeline.connectors.resolved import resolved_yaml
 from dci_pipeline.connectors.spec import ConnectorSpec
-from dci_pipeline.model.extraction import Block
 from dci_pipeline.stages.locate import Place
-from dci_pipeline.web import diffing, render
+from dci_pipeline.web import render
 from dci_pipeline.web.pages.captures import SHOWN_CHARS, excerpt_of
 from dci_pipeline.web.plots import HEIGHT, columns
-
-
-def blocks(*texts: str) -> list[Block]:
-    return [Block(kind="paragraph", path=(), text=text) for text in texts]
-
-
-def test_equal_blocks_far_from_a_change_are_counted_and_not_shown() -> None:
-    same = [f"line {n}" for n in range(10)]
-    rows = diffing.side_by_side(blocks(*same, "old words here"), blocks(*same, "new words here", "added")).rows
-    assert [row.kind for row in rows] == ["skipped", "same", "same", "changed", "added"]
-    assert rows[0].skipped == 8
-    assert rows[3].left == (("old", True), (" words here", False))
-    assert rows[3].right == (("new", True), (" words here", False))
-    assert rows[4] == diffing.Row(kind="added", right=(("added", True),))
-
-
-def test_a_removed_block_stands_alone_on_the_left() -> None:
-    [kept, gone] = diffing.side_by_side(blocks("kept", "gone"), blocks("kept")).rows
-    assert (kept.kind, gone) == ("same", diffing.Row(kind="removed", left=(("gone", True),)))
-
-
-def test_two_equal_texts_are_one_row_that_counts() -> None:
-    assert diffing.side_by_side(blocks("a", "b"), blocks("a", "b")).rows == (diffing.Row(kind="skipped", skipped=2),)
-
-
-def test_a_very_long_page_is_cut_and_says_so() -> None:
-    long = blocks(*(f"line {n}" for n in range(diffing.MAX_BLOCKS + 1)))
-    compared = diffing.side_by_side(long, long)
-    assert compared.is_cut
-    assert compared.rows == (diffing.Row(kind="skipped", skipped=diffing.MAX_BLOCKS),)
 
 
 def test_columns_stand_on_their_day_as_high_as_their_share() -> None:

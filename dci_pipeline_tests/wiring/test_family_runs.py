@@ -215,7 +215,7 @@ def test_the_steps_of_a_run_share_one_context_which_is_finished_once_after_the_l
 def test_a_materialization_shows_counts_outcomes_sample_bytes_duration_and_a_link(
     fake: FakeFamily, pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
-    run(pipeline, instance)
+    result = run(pipeline, instance)
     event = instance.get_latest_materialization_event(asset_key("acme", Stage.PAGE_CHANGES))
     assert event is not None
     assert event.asset_materialization is not None
@@ -227,6 +227,7 @@ def test_a_materialization_shows_counts_outcomes_sample_bytes_duration_and_a_lin
         {"url": "https://acme.example/", "ms": 12, "extra": '{"a": 1}'}
     ]
     assert shown["operations_site"].value == "https://ops.example/changes?connector=acme&window=2026-11-02"
+    assert shown["operations_site_run"].value == f"https://ops.example/runs/{result.run_id}"
     assert shown["mode"].value == "live: what was due was fetched"
 
 

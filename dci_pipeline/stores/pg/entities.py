@@ -115,7 +115,7 @@ _RECOUNT = """
           from statements s
           left join documents d on d.connector = s.connector and d.id = s.document_id
           left join mentions m on m.statement_id = s.id and d.alias_of is null
-               and position('noindex' in d.header_marks || ' ' || d.body_marks) = 0
+               and position('noindex' in coalesce(d.header_marks || ' ' || d.body_marks, '')) = 0
           left join captures c on c.connector = m.connector and c.document_id = m.document_id
                and c.extracted_hash = m.content_hash and c.resolved_version is not null
                and (c.verdict is null or c.verdict in ('unchanged', 'markup_only', 'noise', 'changed'))

@@ -52,7 +52,8 @@ _STORY: dict[str, str] = {
         from discoveries where connector = %(c)s and document_id = %(d)s
         order by window_day desc, via limit %(n)s""",
     "versions": """
-        select v.id, v.kind, v.captured_at, v.last_confirmed_at, v.window_day as "window", v.first_capture as capture,
+        select row_number() over (order by v.captured_at, v.first_capture) as number,
+               v.id, v.kind, v.captured_at, v.last_confirmed_at, v.window_day as "window", v.first_capture as capture,
                v.content_hash, o.key as object_key, o.body_bytes
         from versions v left join objects o on o.hash = v.content_hash and o.deleted_at is null
         where v.connector = %(c)s and v.document_id = %(d)s

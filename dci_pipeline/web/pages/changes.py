@@ -11,6 +11,7 @@ from dci_pipeline.errors import StoreError, UnknownThingError
 from dci_pipeline.model.states import ChangeKind, Confirmation
 from dci_pipeline.runners.payload import load_blocks
 from dci_pipeline.stages.diff_view import Comparison, side_by_side
+from dci_pipeline.stages.terms import UNTOLD, is_digested
 from dci_pipeline.stores.pg import crawlers
 from dci_pipeline.stores.pg import site as rows
 from dci_pipeline.web import feeds
@@ -152,6 +153,8 @@ def _compare(site: Site, change: Row, read: list[Row]) -> tuple[Comparison | Non
         after = load_blocks(site.stores.archive, new["blocks_key"] if new else None)
     except StoreError as exc:
         return None, str(exc)
+    if is_digested(before) or is_digested(after):
+        return None, UNTOLD
     return side_by_side(before, after), None
 
 

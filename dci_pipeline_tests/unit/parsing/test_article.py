@@ -90,3 +90,15 @@ def test_what_the_publishers_own_copy_does_not_know_is_no_part_of_the_text() -> 
         page(f"<article>{paragraphs}</article>", f'<script type="application/ld+json">{body}</script>')
     )
     assert (article.text or "").split("\n") == list(STORY)
+
+
+def test_a_text_that_is_only_the_first_part_is_read_more_thoroughly() -> None:
+    rooms = [
+        f"Paragraph {n} tells of room {n}, its cooling by water from the fjord, and its tenants." for n in range(25)
+    ]
+    rest = "".join(f"<p>{line}</p>" for line in rooms)
+    article = read_article(
+        page(f'<div class="entry-content"><p>{" ".join(STORY)}</p></div><div class="rest">{rest}</div>')
+    )
+    assert article.text is not None
+    assert rooms[24] in article.text

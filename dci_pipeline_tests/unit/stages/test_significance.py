@@ -94,3 +94,21 @@ def test_a_change_is_as_significant_as_its_largest_field_whatever_the_text_says(
 
 def test_without_a_field_the_text_decides() -> None:
     assert weigh_delta([], 0.12) == (20, ("12 % of the text differs",))
+
+
+@pytest.mark.parametrize(
+    ("entity_type", "prop", "expected"),
+    [
+        pytest.param("facility", "power_mw", (90, "facility.power_mw is critical (90) by default"), id="capacity"),
+        pytest.param("facility", "owner", (70, "facility.owner is major (70) by default"), id="whose it is"),
+        pytest.param("job", "description", (15, "job.description is minor (15) by default"), id="prose"),
+    ],
+)
+def test_what_matters_to_the_index_has_a_usual_weight(entity_type: str, prop: str, expected: tuple[int, str]) -> None:
+    found = weigh_field(entity_type, prop, [], ChangeRules())
+    assert (found.significance, found.reason) == expected
+
+
+def test_the_yaml_says_otherwise_than_usual() -> None:
+    found = weigh_field("facility", "power_mw", [], ChangeRules(significance={"facility.power_mw": 10}))
+    assert found.significance == 10
