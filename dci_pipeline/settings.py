@@ -75,6 +75,8 @@ class Settings(BaseSettings):
     scrapfly_daily_budget: int = Field(400, alias="DCI_SCRAPFLY_DAILY_BUDGET", ge=0)
     scrapfly_credit_cost: float = Field(0.00015, alias="DCI_SCRAPFLY_CREDIT_COST", ge=0)
     log_level: Literal["debug", "info", "warn", "error"] = Field("info", alias="DCI_LOG_LEVEL")
+    worker_port: int = Field(8320, alias="WORKER_PORT", ge=1, le=65535)
+    """Port on loopback of `dci worker`, for `/healthz` and `/metrics`."""
     alert_webhook: str | None = Field(None, alias="DCI_ALERT_WEBHOOK", repr=False)
     """Address that each alert is posted to as JSON, once when it opens and once when it is resolved."""
     alert_smtp: str | None = Field(None, alias="DCI_ALERT_SMTP", repr=False)

@@ -87,6 +87,7 @@ MAY_USE: dict[str, set[str]] = {
     "psycopg_pool": {"stores"},
     "psycopg2": SQL,
     "publicsuffixlist": {"parsing"},
+    "pyarrow": {"upkeep"},
     "pydantic": {"model", "errors", "settings", "connectors", "web", "cli", "defs"},
     "pydantic_core": {"connectors", "settings"},
     "pydantic_settings": {"settings"},

@@ -1,4 +1,4 @@
-"""`dci pause`, `resume`, `enqueue`, `run-all`, `scheduler`: what starts runs, and what holds them back."""
+"""`dci pause`, `resume`, `enqueue`, `run-all`, `scheduler`, `worker`: what starts runs, and what holds them back."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -87,7 +87,9 @@ def _check_group(spec: ConnectorSpec, group: str | None) -> None:
 
 @app.command("run-all")
 def run_all(
-    connectors: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Only these; default all that are not paused.")] = None,
+    connectors: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]…", help="Only these; default all that are not paused.")
+    ] = None,
     task: TaskOption = Task.FULL,
     limit: Annotated[int | None, typer.Option(min=0, help="Most pages to fetch of each.")] = None,
     dry: DryRunOption = False,
@@ -167,7 +169,7 @@ def scheduler(
 
     settings = load_settings()
     if not once:
-        return up(settings, announce=lambda line: _announce(line, as_json), port=None)
+        return up(settings, announce=lambda line: _announce(line, as_json), port=None, site=None)
     results = list(run_due(settings))
     if as_json:
         for result in results:
@@ -177,6 +179,17 @@ def scheduler(
     else:
         print("nothing is due")
     return 0 if all(result["status"] == "ok" for result in results) else 1
+
+
+@app.command()
+def worker(as_json: AsJson = False) -> int:
+    """Start and run the work without the Dagster UI, until Ctrl-C; /healthz and /metrics answer on WORKER_PORT.
+
+    Example: `WORKER_PORT=9100 dci worker`."""
+    from dci_pipeline.defs.launch import up
+
+    settings = load_settings()
+    return up(settings, announce=lambda line: _announce(line, as_json), port=None, site=settings.worker_port)
 
 
 def _announce(line: str, as_json: bool) -> None:

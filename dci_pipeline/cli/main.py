@@ -39,6 +39,7 @@ FAMILIES = {
     "pause": "automation",
     "resume": "automation",
     "scheduler": "automation",
+    "worker": "automation",
     "docs": "docs",
     "inspect": "inspect",
     "extract": "extract",

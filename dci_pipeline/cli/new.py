@@ -66,12 +66,10 @@ def new(
     stores = open_shadow(settings, target.id)
     try:
         made = _make(stores, settings, target, kind, pages)
-        if not dry:
-            target.write(made)
+        fixture = None if dry else target.write(made, agent=product_token(settings.user_agent))
         done = dry_run(stores, settings, made.spec, RunOptions(task=Task.CRAWL, urls=_to_try(made), force=True))
     finally:
         stores.close()
-    fixture = None if dry else _record(settings, made)
     if as_json:
         print_json(_json(made, done, None if dry else target.path, fixture))
     else:
@@ -104,13 +102,16 @@ class _Target:
         if not self.folder.is_dir():
             raise UserError(f"there is no folder {self.folder}; make it, or set DCI_CONFIG_DIR to the connectors'")
 
-    def write(self, made: "_Made") -> None:
-        """Raises UserError where somebody made the file meanwhile, or it cannot be written."""
+    def write(self, made: "_Made", *, agent: str) -> Path | None:
+        """Writes the YAML and a fixture, whose path it gives; None where no page may be one.
+
+        Raises UserError where somebody made the file meanwhile, or it cannot be written."""
         try:
             with self.path.open("x", encoding="utf-8") as file:
                 file.write(made.text)
         except OSError as exc:
             raise UserError(f"{self.path} could not be written: {exc.strerror or exc}") from exc
+        return _record(self.folder, made, agent)
 
     @property
     def first_spec(self) -> ConnectorSpec:
@@ -160,6 +161,8 @@ def _id_of(homepage: str) -> str:
 def _make(stores: Stores, settings: Settings, target: _Target, kind: ConnectorKind, pages: int) -> _Made:
     run_id = str(uuid.uuid4())
     today = stores.registry.now().date()
+    with stores.registry.transaction() as conn:
+        read.forget_shadow_lease(conn)
     options = RunOptions(task=Task.DISCOVER)
     ctx = family.open_run(stores, settings, target.first_spec, run_id=run_id, windows=(today,), options=options)
     probed = probe(ctx, pages=pages, tell=notice)
@@ -191,12 +194,12 @@ def _to_try(made: _Made) -> tuple[str, ...]:
     return tuple(turns[:DRY_PAGES]) or (made.probed.findings.homepage,)
 
 
-def _record(settings: Settings, made: _Made) -> Path | None:
+def _record(folder: Path, made: _Made, agent: str) -> Path | None:
     """A sampled page as a fixture of the new connector; None where none may be kept or some are there already."""
-    if (settings.config_dir / FOLDER / made.spec.id).exists():
+    if (folder / FOLDER / made.spec.id).exists():
         return None
     kept = min(made.probed.kept, key=lambda page: (_rank(made.spec, page), len(page.body)), default=None)
-    return record(settings.config_dir, made.spec, _given(settings, made.spec, kept)) if kept is not None else None
+    return record(folder, made.spec, _given(made.spec, kept, agent)) if kept is not None else None
 
 
 def _rank(spec: ConnectorSpec, page: Kept) -> int:
@@ -205,7 +208,7 @@ def _rank(spec: ConnectorSpec, page: Kept) -> int:
     return int(group is None or group.page_type not in spec.extract)
 
 
-def _given(settings: Settings, spec: ConnectorSpec, page: Kept) -> ExtractInput:
+def _given(spec: ConnectorSpec, page: Kept, agent: str) -> ExtractInput:
     group = spec.group_for(page.url)
     page_type = group.page_type if group is not None else "page"
     return ExtractInput(
@@ -217,7 +220,7 @@ def _given(settings: Settings, spec: ConnectorSpec, page: Kept) -> ExtractInput:
         page_type=page_type,
         extract=spec.extract.get(page_type),
         change=spec.change,
-        agent=product_token(settings.user_agent),
+        agent=agent,
         captured_on=page.captured_on,
     )
 

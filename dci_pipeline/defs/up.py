@@ -48,22 +48,29 @@ class Part:
     log: Path
 
 
-def up(settings: Settings, demo: bool = False, *, announce: Announce = print, port: int | None = UI_PORT) -> int:
+def up(
+    settings: Settings,
+    demo: bool = False,
+    *,
+    announce: Announce = print,
+    port: int | None = UI_PORT,
+    site: int | None = SITE_PORT,
+) -> int:
     """Runs everything until a signal and gives the exit code: 0 after a signal, 1 when a part died by itself.
 
-    `demo` serves the bundled site too and lets the crawler reach loopback; without a `port` there is no UI, only what
-    starts and runs the work. Raises UserError, StoreUnavailable.
+    `demo` serves the bundled site too and lets the crawler reach loopback; without a `port` there is no Dagster UI,
+    without `site` no operations site. Raises UserError, StoreUnavailable.
     """
     stop = threading.Event()
     with ExitStack() as stack:
         stack.enter_context(answering_signals(stop.set))
         if demo:
-            site = stack.enter_context(serve(DemoSite()))
-            announce("demo site   " + " ".join(site.base_urls))
+            crawled = stack.enter_context(serve(DemoSite()))
+            announce("demo site   " + " ".join(crawled.base_urls))
         stores = open_stores(settings)
         stack.callback(stores.close)
         ui_port = None if port is None else free_port(port, announce)
-        site_port = None if port is None else free_port(SITE_PORT, announce, "the operations site")
+        site_port = None if site is None else free_port(site, announce, "the operations site")
         env = environment(settings, demo, site_port, ui_port)
         parts = stack.enter_context(running_parts(settings.home.absolute() / "logs", env, ui_port, site_port, stop))
         if not stop.is_set():

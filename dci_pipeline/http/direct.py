@@ -199,9 +199,11 @@ class _Fetch:
             return target
         redirect = Redirect(url=exchange.url, status=hop.status, headers=exchange.headers)
         passage = await self._ask_leave(Onward(url=target, redirect=redirect))
+        decided = replace(hop, robots_hash=passage.robots_hash, robots_rule=passage.robots_rule)
         if passage.refusal is not None:
+            self._chain[-1] = decided
             return replace(exchange, url=target, outcome=passage.refusal.outcome, error=passage.refusal.error)
-        self._chain[-1] = replace(hop, target=target, robots_hash=passage.robots_hash, robots_rule=passage.robots_rule)
+        self._chain[-1] = replace(decided, target=target)
         return target
 
     def _target_of(self, exchange: _Exchange) -> str | _Exchange:

@@ -111,6 +111,7 @@ class Hop:
     """One redirect that was answered, and what was decided of its target."""
 
     status: int
+    """0 where a provider followed it for us and does not say."""
     url: str
     target: str | None = None
     """URL that was asked next, a request of its own; None where the redirect was not followed."""

@@ -19,7 +19,7 @@ from dci_pipeline.http.messages import FetchReply
 from dci_pipeline.http.paid import KEYS, PaidReply, PaidRequest, PaidRung
 from dci_pipeline.http.politeness import Seat
 from dci_pipeline.http.scrapfly import ScrapflyRung
-from dci_pipeline.model.records import Attempt, Document, Fetched
+from dci_pipeline.model.records import Attempt, Document, Fetched, Hop
 from dci_pipeline.model.spend import Settlement
 from dci_pipeline.model.states import AttemptKind, Outcome
 from dci_pipeline.parsing.robots import product_token
@@ -60,7 +60,7 @@ class PaidWays:
     door: Door
     judge: Callable[[Attempt, FetchReply], Classified]
     """The outcome of an answer."""
-    finish: Callable[[Document, Attempt, FetchReply, Classified], Fetched]
+    finish: Callable[[Document, Attempt, FetchReply, Classified], Awaitable[Fetched]]
     """All that an answer leaves behind."""
     answered: Callable[[str, int | None], Awaitable[None]]
     """Told a host that gave its page: its breaker closes."""
@@ -169,15 +169,22 @@ class PaidTier:
         return PaidRequest(url=document.url, headers=dict(fetch.headers), max_bytes=fetch.max_bytes)
 
     async def _landed(self, document: Document, reply: FetchReply, seat: Seat) -> FetchReply:
-        """The reply, if the page where the provider ended may be kept: it followed redirects without asking us."""
+        """The reply, if the page where the provider ended may be kept: it followed redirects without asking us.
+
+        What was asked there is on record with the decision on it, so that an audit lists what should not have been."""
         url = self._ctx.spec.canonical(reply.final_url)
         if reply.outcome is not None or url == document.url:
             return replace(reply, final_url=document.url)
         if isinstance(url, RejectedUrl) or not self._ctx.spec.in_scope(url):
             away = f"it leads out of the connector's hosts, to {reply.final_url[:200]}"
-            return replace(reply, outcome=Outcome.REDIRECT, error=away, body=b"")
+            hops = () if isinstance(url, RejectedUrl) else (Hop(status=0, url=document.url, target=url),)
+            return replace(reply, chain=hops, outcome=Outcome.REDIRECT, error=away, body=b"")
         seat.leave()
         passage = await self._ways.door.pass_through(url, seat)
+        hop = Hop(
+            status=0, url=document.url, target=url, robots_hash=passage.robots_hash, robots_rule=passage.robots_rule
+        )
+        reply = replace(reply, chain=(hop,))
         if passage.refusal is not None:
             error = f"the redirect to {url}: {passage.refusal.error}"
             return replace(reply, outcome=passage.refusal.outcome, error=error, body=b"")
@@ -190,7 +197,7 @@ class PaidTier:
             self._shut_for(rung.level, paid.refusal, paid.retry_after_s)
         credits = rung.price if paid.credits is None else paid.credits
         attempt = replace(attempt, credits_settled=credits, cost=credits * self._credit_cost(rung))
-        fetched = self._ways.finish(document, attempt, paid.reply, self._ways.judge(attempt, paid.reply))
+        fetched = await self._ways.finish(document, attempt, paid.reply, self._ways.judge(attempt, paid.reply))
         if not paid.has_headers and sent is None and fetched.marks is not None:
             fetched = replace(fetched, marks=replace(fetched.marks, header=None))  # Nobody has seen the headers.
         shown = _readable(fetched, self._agent)

@@ -94,17 +94,20 @@ class _Probe:
         self._kept: list[Kept] = []
 
     async def run(self) -> Probed:
-        answer = await self._robots()
-        sitemaps, listed = await self._listings.sitemaps(answer.sitemaps)
         asked = self._spec.homepage
+        answer = await self._robots(asked)
         home = await self._homepage(asked)
+        homepage = home.url if home is not None else asked
+        if host_key(homepage) != host_key(asked):
+            answer = await self._robots(homepage)
+        sitemaps, listed = await self._listings.sitemaps(answer.sitemaps, homepage)
         feeds, entries = await self._listings.feeds(home, listed)
         known = list(dict.fromkeys([*listed, *entries, *self._links(home)]))[:MAX_URLS]
         if home is None and not known:
             reason = self._samples[asked].reason
             raise UserError(f"{asked} gives nothing to begin with ({reason}; no sitemap), so nothing was written")
         found = Findings(
-            homepage=home.url if home is not None else asked,
+            homepage=homepage,
             asked=asked,
             sitemaps=tuple(sitemaps),
             foreign_sitemaps=tuple(url for url in answer.sitemaps if not self._spec.in_scope(url)),
@@ -114,14 +117,15 @@ class _Probe:
         known = await self._sample(known, has_sitemap=bool(listed))
         return Probed(findings=self._whole(found, known), kept=tuple(self._kept))
 
-    async def _robots(self) -> RobotsAnswer:
-        """What robots.txt says of the homepage. Raises UserError where it may not be asked for."""
-        asked = self._spec.homepage
+    async def _robots(self, asked: str) -> RobotsAnswer:
+        """What robots.txt says of a homepage. Raises UserError where it may not be asked for."""
         self._tell(f"asking {host_key(asked)} for its robots.txt")
         answer, attempts = await self._visitor.robots_of(asked)
         self._seen += attempts
         if not answer.allowed:
-            why = refused_by_guard(answer) or f"robots.txt: {answer.rule}"
+            is_rule = answer.hash is not None and answer.unreachable_until is None
+            rule = f"robots.txt: {answer.rule}" if is_rule else answer.rule
+            why = refused_by_guard(answer) or rule
             raise UserError(f"{asked} may not be asked for ({why}), so nothing was written")
         return answer
 
@@ -145,9 +149,9 @@ class _Probe:
 
     async def _sample(self, known: list[str], *, has_sitemap: bool) -> list[str]:
         """Asks for pages of each pattern in turns; without a sitemap their links make more URLs known."""
-        while len(self._samples) < self._pages and time.monotonic() < self._ends_at:
+        while self._has_pages_left and time.monotonic() < self._ends_at:
             pages = [url for url in known if not _NO_PAGE.search(url)]
-            chosen = choose_samples(find_patterns(pages), 2 * self._pages)
+            chosen = choose_samples(find_patterns(pages), 4 * self._pages)
             url = next((url for url in chosen if url not in self._visited), None)
             if url is None:
                 break
@@ -155,6 +159,12 @@ class _Probe:
             if not has_sitemap and sample.facts is not None:
                 known = list(dict.fromkeys([*known, *self._links(sample.facts)]))[:MAX_URLS]
         return known
+
+    @property
+    def _has_pages_left(self) -> bool:
+        """What robots.txt refuses costs no request; a site that refuses much is not tried for ever."""
+        asked = sum(sample.outcome not in _NOT_SENT for sample in self._samples.values())
+        return asked < self._pages and len(self._samples) < 3 * self._pages
 
     @property
     def _visited(self) -> set[str]:
@@ -167,7 +177,7 @@ class _Probe:
         return [url for url in found if not isinstance(url, RejectedUrl) and self._spec.in_scope(url)]
 
     async def _page(self, url: str) -> Sample:
-        self._tell(f"page {len(self._samples) + 1} of at most {self._pages}: {url}")
+        self._tell(f"looking at {url}")
         fetched = await self._visit(AttemptKind.PAGE, url)
         sample = self._sample_of(url, fetched)
         self._samples[url] = sample
@@ -187,7 +197,9 @@ class _Probe:
         facts = replace(facts, shell=shell, is_noindex=facts.is_noindex or in_header)
         if capture.not_kept is None and not facts.is_noindex and len(body) <= MAX_KEPT:
             day = capture.captured_at.date()
-            self._kept.append(Kept(url=url, content_type=capture.content_type, body=body, captured_on=day))
+            self._kept.append(
+                Kept(url=capture.final_url, content_type=capture.content_type, body=body, captured_on=day)
+            )
         return Sample(url=url, outcome=attempt.outcome, facts=facts)
 
     async def _visit(self, kind: AttemptKind, url: str) -> Fetched:

@@ -42,10 +42,10 @@ class ListingReader:
     def __init__(self, spec: ConnectorSpec, visit: Visit) -> None:
         self._spec, self._visit = spec, visit
 
-    async def sitemaps(self, named: Sequence[str]) -> tuple[list[FoundSitemap], list[str]]:
+    async def sitemaps(self, named: Sequence[str], homepage: str) -> tuple[list[FoundSitemap], list[str]]:
         """The sitemaps that robots.txt names, or the usual one, and canonical URLs in scope that they list."""
         inside = [url for url in dict.fromkeys(named) if self._spec.in_scope(url)][:MAX_ROOTS]
-        guess = join_url(self._spec.homepage, "/sitemap.xml")
+        guess = join_url(homepage, "/sitemap.xml")
         found: list[FoundSitemap] = []
         listed: list[str] = []
         for root in inside or [url for url in (guess,) if url is not None]:

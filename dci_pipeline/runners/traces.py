@@ -126,8 +126,8 @@ class Traces:
         )
 
     def _landed(self, document: Document, reply: FetchReply) -> DiscoveredUrl | None:
-        """The document that a redirect proved this URL to be; None where it ended at itself."""
-        if not reply.chain or document.kind is not AttemptKind.PAGE:
+        """The document that a redirect proved this URL to be, one by script too; None where it ended at itself."""
+        if reply.final_url == document.url or document.kind is not AttemptKind.PAGE:
             return None
         url = self._ctx.spec.canonical(reply.final_url)
         group = None if isinstance(url, RejectedUrl) else self._ctx.spec.group_for(url)

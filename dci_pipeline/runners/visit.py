@@ -77,7 +77,7 @@ class Visitor:
 
     def _paid_ways(self) -> PaidWays:
         return PaidWays(
-            door=self._door, judge=self._keeper.classify, finish=self._keeper.finished, answered=self._gate.answered
+            door=self._door, judge=self._keeper.classify, finish=self._kept, answered=self._gate.answered
         )
 
     def _note(self, fetched: Fetched) -> None:
@@ -205,8 +205,8 @@ class Visitor:
         return [fetched, *await self._check(document, fetched)]
 
     async def _kept(self, document: Document, attempt: Attempt, reply: FetchReply, classified: Classified) -> Fetched:
-        """What is kept of an answer: where a redirect led to, another host's terms may hold."""
-        if reply.chain and classified.outcome is Outcome.FETCHED:
+        """What is kept of an answer: where a redirect or a script led to, other terms of a host may hold."""
+        if reply.final_url != document.url and classified.outcome is Outcome.FETCHED:
             reserved = await self._reserved_by_host(document, reply.final_url)
             if reserved is not None:
                 return self._keeper.reserved(document, attempt, reply, reserved)
@@ -261,7 +261,7 @@ class Visitor:
         if reply is None or probe.attempt.outcome is not Outcome.FETCHED:
             return [probe]
         attempt = replace(probe.attempt, kind=document.kind, document_id=document.id)
-        full = self._keeper.finished(document, attempt, reply, Classified(outcome=Outcome.FETCHED))
+        full = await self._kept(document, attempt, reply, Classified(outcome=Outcome.FETCHED))
         if full.capture is None or full.capture.document_id != document.id:
             return [full]
         if content_hash(reply.body) != document.baseline_hash:

@@ -273,7 +273,7 @@ def _open_review(conn: Conn, attempt: Attempt, document: Document) -> None:
     is_walled = attempt.outcome is Outcome.BOT_CHALLENGE and document.schedule.failures >= 2
     if not (is_blocked or is_walled):
         return
-    by_outcome = {Outcome.ROBOTS: attempt.robots_rule, Outcome.POLICY: attempt.error}
+    by_outcome = {Outcome.ROBOTS: _robots_rule(attempt), Outcome.POLICY: attempt.error}
     rule = by_outcome.get(attempt.outcome, str(attempt.outcome))
     key = "\0".join(("blocked_source", attempt.connector, attempt.host, rule or ""))
     runs.open_review(
@@ -285,6 +285,13 @@ def _open_review(conn: Conn, attempt: Attempt, document: Document) -> None:
         rule=rule or "",
         url=attempt.url,
     )
+
+
+def _robots_rule(attempt: Attempt) -> str | None:
+    """The rule of robots.txt that refused: of the redirect's target where that was what was refused."""
+    chain = attempt.redirect_chain
+    is_hops = bool(chain) and chain[-1].robots_rule is not None
+    return chain[-1].robots_rule if is_hops else attempt.robots_rule
 
 
 def _ask_about_scope(ctx: RunContext, conn: Conn, attempt: Attempt) -> None:

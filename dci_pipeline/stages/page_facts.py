@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dci_pipeline.parsing.boards import Board, board_of
@@ -74,14 +74,13 @@ def node_key(node: Node) -> str:
     return json.dumps(node, sort_keys=True, default=str)
 
 
-def _stated(nodes: tuple[Node, ...]) -> Iterator[Node]:
-    """Top-level nodes, the members of graphs, and what a node names as its main entity."""
+def _stated(nodes: Sequence[Node], depth: int = 3) -> Iterator[Node]:
+    """Top-level nodes, the members of graphs, and what a node names as its main entity; not what they mention."""
     for node in nodes:
-        inner = [node.get("@graph"), node.get("mainEntity")]
         yield node
-        for value in inner:
+        for value in (node.get("@graph"), node.get("mainEntity")) if depth else ():
             members = value if isinstance(value, list) else [value]
-            yield from (member for member in members if isinstance(member, dict))
+            yield from _stated([member for member in members if isinstance(member, Mapping)], depth - 1)
 
 
 def _type_names(node: Node) -> list[str]:

@@ -77,8 +77,9 @@ def _discovery(found: Findings) -> Iterator[str]:
 
 
 def _disallowed(proposal: Proposal) -> Iterator[str]:
-    for glob, reason in proposal.disallowed[:MOST_NAMED]:
-        yield f"  {_comment(f'{glob} is never asked for: {reason}')}"
+    for rule, urls in proposal.disallowed[:MOST_NAMED]:
+        more = f" and {len(urls) - 1} more of what was tried" if len(urls) > 1 else ""
+        yield f"  {_comment(f'never asked for: {urls[0]}{more} ({rule})')}"
 
 
 def _group(group: GroupProposal) -> Iterator[str]:

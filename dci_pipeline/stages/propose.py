@@ -60,8 +60,8 @@ class Proposal:
     groups: tuple[GroupProposal, ...]
     """In the order of matching, `page` last."""
     extract: tuple[ExtractProposal, ...] = ()
-    disallowed: tuple[tuple[str, str], ...] = ()
-    """Patterns whose samples robots.txt refused, with its words."""
+    disallowed: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Words of robots.txt, with the URLs that they refused."""
     boards: tuple[tuple[Board, str], ...] = ()
     """With the page that links each."""
     terms: str | None = None
@@ -91,7 +91,7 @@ def propose(
         findings=findings,
         groups=groups,
         extract=tuple(_extracts(judged, {group.page_type for group in groups})),
-        disallowed=tuple(_disallowed(judged)),
+        disallowed=_disallowed(findings),
         boards=tuple(_boards(pages)),
         terms=next(filter(None, map(_terms, pages)), None),
         shells=sum(page.shell is not None for page in pages),
@@ -199,10 +199,12 @@ def _extracts(judged: Sequence[_Judged], wanted: set[str]) -> Iterator[ExtractPr
             yield ExtractProposal(page_type=page_type, fields=tuple(fields), evidence=words)
 
 
-def _disallowed(judged: Sequence[_Judged]) -> Iterator[tuple[str, str]]:
-    for one in judged:
-        if one.is_refused:
-            yield one.pattern.glob, one.samples[0].reason or "robots.txt"
+def _disallowed(findings: Findings) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    by_rule: dict[str, list[str]] = defaultdict(list)
+    for sample in findings.samples:
+        if sample.outcome is Outcome.ROBOTS:
+            by_rule[sample.reason or "robots.txt"].append(sample.url)
+    return tuple((rule, tuple(urls)) for rule, urls in by_rule.items())
 
 
 def _boards(pages: Sequence[PageFacts]) -> Iterator[tuple[Board, str]]:

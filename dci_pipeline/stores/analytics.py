@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -67,6 +68,12 @@ class Analytics(Protocol):
 
     def current(self, table: str, **equals: object) -> list[Row]:
         """Rows that are true now and whose columns equal the values, ordered by connector, window, id."""
+
+    def newest_revision(self) -> int:
+        """The highest revision of any row, tombstones included; 0 where there is none."""
+
+    def below(self, table: str, revision: int, *, since: date, limit: int) -> list[Key]:
+        """Keys of rows that are true now by a revision up to that one, of windows since a day, in their order."""
 
     def erase(self, **among: Sequence[str]) -> None:
         """Delete for good, from every table that has all these columns, the rows with one of the values in each.
@@ -162,6 +169,23 @@ class AnalyticsStore:
         where = f"WHERE {' AND '.join(tests)} " if tests else ""
         sql = f"SELECT * FROM {target.view} {where}ORDER BY connector, `window`, id"  # noqa: S608 – names from the schema
         return self.query(sql, equals)
+
+    def newest_revision(self) -> int:
+        """The highest revision of any row, tombstones included; 0 where there is none."""
+        each = " UNION ALL ".join(f"SELECT max(revision) AS r FROM {table.name}" for table in TABLES.values())  # noqa: S608
+        [row] = self.query(f"SELECT max(r) AS newest FROM ({each})")  # noqa: S608 – names from the schema
+        newest = row["newest"]
+        assert isinstance(newest, int)
+        return newest
+
+    def below(self, table: str, revision: int, *, since: date, limit: int) -> list[Key]:
+        """Keys of rows that are true now by a revision up to that one, of windows since a day, in their order."""
+        sql = (
+            f"SELECT connector, `window`, id FROM {table_named(table).view} "  # noqa: S608 – names from the schema
+            "WHERE revision <= {revision:UInt64} AND `window` >= {since:Date} "
+            "ORDER BY connector, `window`, id LIMIT {limit:UInt32}"
+        )
+        return [key_of(row) for row in self.query(sql, {"revision": revision, "since": since, "limit": limit})]
 
     def erase(self, **among: Sequence[str]) -> None:
         """Delete rows for good, in every table that has all these columns; done when it returns."""
@@ -284,6 +308,16 @@ class MemoryAnalytics:
             for _, row in kept
             if not row["is_deleted"] and all(row[name] == value for name, value in equals.items())
         ]
+
+    def newest_revision(self) -> int:
+        """The highest revision of any row, tombstones included; 0 where there is none."""
+        with self._mutex:
+            return max((_revision(row) for rows in self._rows.values() for row in rows.values()), default=0)
+
+    def below(self, table: str, revision: int, *, since: date, limit: int) -> list[Key]:
+        """Keys of rows that are true now by a revision up to that one, of windows since a day, in their order."""
+        keys = [key_of(row) for row in self.current(table) if _revision(row) <= revision]
+        return [key for key in keys if key[1] >= since][:limit]
 
     def erase(self, **among: Sequence[str]) -> None:
         """Delete rows for good, in every table that has all these columns."""

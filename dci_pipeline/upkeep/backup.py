@@ -74,9 +74,8 @@ def back_up(settings: Settings, registry: Registry) -> Backup:
     return Backup(**{**asdict(found), "removed": tuple(_remove_old(folder, settings.backup_keep))})
 
 
-def listing(settings: Settings) -> list[Path]:
-    """Whole backups, oldest first."""
-    folder = folder_of(settings)
+def whole_in(folder: Path) -> list[Path]:
+    """Backups that can be restored, oldest first."""
     found = folder.iterdir() if folder.is_dir() else ()
     return sorted(path for path in found if NAME.fullmatch(path.name) and (path / FACTS).exists())
 
@@ -148,9 +147,9 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _remove_old(folder: Path, keep: int) -> list[str]:
-    whole = sorted(path for path in folder.iterdir() if NAME.fullmatch(path.name) and (path / FACTS).exists())
-    for path in whole[:-keep]:
+    old = whole_in(folder)[:-keep]
+    for path in old:
         # Without its facts it is no backup any more, should this be killed half-way.
         (path / FACTS).unlink()
         shutil.rmtree(path)
-    return [path.name for path in whole[:-keep]]
+    return [path.name for path in old]

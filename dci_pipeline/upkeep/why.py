@@ -143,6 +143,9 @@ def _switch(question: Question) -> Iterator[Reason]:
     elif question.known.connector is not None and question.known.connector["paused_at"] is not None:
         since = _time(question.known.connector["paused_at"])
         yield _stop("connector", f"connector {spec.id} was paused by hand on {since}; resume it on the operations site")
+    elif question.known.is_resting:
+        words = f"connector {spec.id} is dead: its last runs all failed, so one a day is started; a reset ends that"
+        yield Reason(step="connector", verdict="waits", sentence=words)
 
 
 _STATES = {

@@ -12,13 +12,13 @@ TITLE = "Changes"
 Row = Mapping[str, Any]
 
 
-def rss(changes: Iterable[Row], *, base: str, query: str) -> bytes:
-    """An RSS document."""
+def rss(changes: Iterable[Row], *, base: str | None, query: str = "", title: str = TITLE, home: str = "") -> bytes:
+    """An RSS document; where the site has no address (`base`), items lead to the pages themselves, the feed `home`."""
     root = ET.Element("rss", version="2.0")
     channel = ET.SubElement(root, "channel")
     newest = None
-    for name, text in (("title", TITLE), ("link", _address(base, query)), ("description", "What changed on the pages "
-                       "that are watched.")):  # fmt: skip
+    for name, text in (("title", title), ("link", _address(base, query, home)), ("description", "What changed on the "
+                       "pages that are watched.")):  # fmt: skip
         ET.SubElement(channel, name).text = text
     for change in changes:
         newest = newest or change["detected_at"]
@@ -29,12 +29,11 @@ def rss(changes: Iterable[Row], *, base: str, query: str) -> bytes:
     return document
 
 
-def _item(channel: ET.Element, change: Row, base: str) -> None:
+def _item(channel: ET.Element, change: Row, base: str | None) -> None:
     item = ET.SubElement(channel, "item")
-    link = f"{base}/changes/{change['id']}"
     parts = {
-        "title": title(change),
-        "link": link,
+        "title": headline(change),
+        "link": _link(change, base),
         "description": summary(change),
         "category": str(change["kind"]),
         "pubDate": _rfc_2822(change["detected_at"]),
@@ -44,22 +43,24 @@ def _item(channel: ET.Element, change: Row, base: str) -> None:
     ET.SubElement(item, "guid", isPermaLink="false").text = change["id"]
 
 
-def json_feed(changes: Iterable[Row], *, base: str, query: str) -> dict[str, Any]:
-    """A JSON Feed with our own fields under `_change`."""
+def json_feed(
+    changes: Iterable[Row], *, base: str | None, query: str = "", title: str = TITLE, home: str = ""
+) -> dict[str, Any]:
+    """A JSON Feed with our own fields under `_change`; addresses as in `rss`."""
     return {
         "version": "https://jsonfeed.org/version/1.1",
-        "title": TITLE,
-        "home_page_url": _address(base, query),
+        "title": title,
+        "home_page_url": _address(base, query, home),
         "items": [_json_item(change, base) for change in changes],
     }
 
 
-def _json_item(change: Row, base: str) -> dict[str, Any]:
+def _json_item(change: Row, base: str | None) -> dict[str, Any]:
     return {
         "id": change["id"],
-        "url": f"{base}/changes/{change['id']}",
+        "url": _link(change, base),
         "external_url": change["url"],
-        "title": title(change),
+        "title": headline(change),
         "content_text": summary(change),
         "date_published": change["detected_at"].astimezone(UTC).isoformat(),
         "tags": [change["kind"], change["connector"]],
@@ -72,7 +73,7 @@ def _json_item(change: Row, base: str) -> dict[str, Any]:
     }
 
 
-def title(change: Row) -> str:
+def headline(change: Row) -> str:
     """Kind and page of a change."""
     return plain(f"{change['kind']} {change['significance']}: {change['url']}")
 
@@ -83,8 +84,14 @@ def summary(change: Row) -> str:
     return plain("; ".join(fields) or change["summary"])
 
 
-def _address(base: str, query: str) -> str:
+def _address(base: str | None, query: str, home: str) -> str:
+    if base is None:
+        return home
     return f"{base}/changes?{query}" if query else f"{base}/changes"
+
+
+def _link(change: Row, base: str | None) -> str:
+    return str(change["url"]) if base is None else f"{base}/changes/{change['id']}"
 
 
 def _rfc_2822(at: datetime) -> str:

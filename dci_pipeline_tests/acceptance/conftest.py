@@ -10,6 +10,7 @@ import pytest
 
 from dci_pipeline.runners.stores import Stores, open_stores
 from dci_pipeline.settings import Settings
+from dci_pipeline_tests.acceptance.rates import Slot, note_slots
 from dci_pipeline_tests.acceptance.shell import Shell, opened_shell
 from dci_pipeline_tests.acceptance.world import Servers, World, make_world, run_servers
 
@@ -53,6 +54,12 @@ def world_servers() -> Iterator[Servers]:
 def world(world_servers: Servers) -> Iterator[World]:
     with make_world(world_servers) as made:
         yield made
+
+
+@pytest.fixture
+def slots(monkeypatch: pytest.MonkeyPatch) -> list[Slot]:
+    """Every slot that the database gives."""
+    return note_slots(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,10 @@
 """What holds runs back and what asks for them, as an operator types it."""
 
+import json
+import signal
+import socket
 from collections.abc import Iterator
+from urllib.request import urlopen
 
 import pytest
 
@@ -66,3 +70,20 @@ def test_what_is_not_there_is_one_sentence(served: Shell, words: tuple[str, ...]
 def test_alerts_are_empty_and_the_doctor_finds_nothing_on_a_new_installation(served: Shell) -> None:
     assert served.last("doctor")["ok"]
     assert [alert["kind"] for alert in served.lines("alerts") if alert["subject"] != "disk"] == []
+
+
+def test_a_worker_answers_health_and_metrics_until_it_is_stopped(served: Shell) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    worker = served.with_(WORKER_PORT=str(port)).start("worker", "--json")
+    assert worker.stdout is not None
+    said = next(line for line in iter(worker.stdout.readline, b"") if b"daemon only" in line)
+    health = json.loads(urlopen(f"http://127.0.0.1:{port}/healthz").read())
+    metrics = urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+    worker.send_signal(signal.SIGTERM)
+    worker.communicate(timeout=120)
+    assert b"3000" not in said
+    assert health["status"] == "ok"
+    assert "# TYPE dci_queue_jobs gauge" in metrics
+    assert worker.returncode == 0

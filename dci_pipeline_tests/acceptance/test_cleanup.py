@@ -1,5 +1,6 @@
 """What cleaning up takes and what it never takes, on a real registry and archive."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any
 
@@ -200,3 +201,26 @@ def test_old_alerts_sessions_and_robots_txts_go(world: World) -> None:
     assert world.column("select subject from system_alerts order by 1") == ["new", "open"]
     assert world.column("select token_hash from site_sessions") == ["t2"]
     assert "unnamed" not in world.column("select hash from robots_snapshots")
+
+
+def test_a_body_that_a_run_has_just_referred_to_stays(world: World) -> None:
+    two_versions(world)
+    grow_old(world, 31)
+    (old,) = world.rows(
+        """select o.*, c.attempt_id from captures c join objects o on o.hash = c.content_hash
+           where c.url like '%%about' order by c.captured_at limit 1"""
+    )
+    again = """
+        insert into captures (attempt_id, connector, document_id, window_day, run_id, url, captured_at, content_hash,
+            final_url, body_bytes)
+        select 'again', connector, document_id, %s, run_id, url, now(), content_hash, final_url, body_bytes
+        from captures where attempt_id = %s"""
+    with ThreadPoolExecutor(1) as pool:
+        with world.stores.registry.transaction() as run:
+            attempts.insert_objects(run, [old])
+            run.execute(query(again), (world.today, old["attempt_id"]))
+            cleaning = pool.submit(clean, world)
+            while not world.value("select count(*) as n from pg_locks where not granted") and not cleaning.done():
+                pass
+        assert cleaning.result() == NOTHING | {"expired_captures": 1}
+    assert [stands for stands, _, _ in bodies(world, "/about")] == [True, True, True]

@@ -204,7 +204,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text("old")
     with pytest.raises(TypeError), replaced(path) as file:
-        file.write("no bytes")  # type: ignore[arg-type]
+        file.write("no bytes")  # type: ignore[call-overload]
     assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [("a.html", "old")]
     with replaced(path) as file:
         file.write(b"new")

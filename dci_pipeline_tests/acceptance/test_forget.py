@@ -275,3 +275,33 @@ def test_a_forgotten_host_is_in_no_row_of_another_hosts_pages(named: World) -> N
     drain(named.stores)
     assert _everywhere(named, "elsewhere.example") == []
     assert named.value("select count(*) from documents") > 5
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [("elsewhere.example", "elsewhere.example"), (None, "/halls/by-secret")],
+    ids=["a host", "a URL"],
+)
+def test_what_is_forgotten_is_in_no_sentence_about_something_else(named: World, host: str | None, words: str) -> None:
+    """Checks of other links, calls that were paid for, alerts and reasons why hosts rest."""
+    url = f"http://{host}/halls/secret" if host else f"{named.base}{words}"
+    named.execute("update hosts set breaker_reason = %s, blocked_reason = %s", f"{url} broke", f"{url} asks")
+    named.execute(
+        "insert into link_checks (connector, url, host, role, state, final_url, note, checked_at, next_check)"
+        " values ('halls', 'http://third.example/', 'third.example', 'value', 'moved', %s, %s, now(), now())",
+        f"{url}#there", f"it leads to another site, to {url}",
+    )  # fmt: skip
+    named.execute(
+        "insert into spend"
+        " (attempt_id, provider, connector, run_id, run_day, day, state, reserved_at, lease_until, error)"
+        " values ('a', 'firecrawl', 'halls', 'r', now(), now(), 'settled', now(), now(), %s)",
+        f"the redirect to {url}: robots.txt: Disallow: /",
+    )
+    assert {"hosts", "link_checks", "spend"} <= set(_everywhere(named, words))
+    target = target_of(host, [named.spec], []) if host else _url(named, words)
+    counted = count(named.stores.registry, target)
+    gone = forget(_kept(named), target)
+    assert {t: n for t, n in counted.items() if n} == {t: n for t, n in gone.items() if n}
+    drain(named.stores)
+    assert _everywhere(named, words) == []
+    assert named.value("select note from link_checks") == "it leads to another site, to forgotten"

@@ -1,28 +1,21 @@
-"""The ledger: a row for every request that reached the server and for every refusal, with what was decided and waited.
-
-Whether a rate is kept is told from two facts that no busy machine moves: the slots that the database gave are apart by
-the gap, and the n-th request reached the server after the n-th slot.
-"""
+"""The ledger: a row for every request that reached the server, for every refusal, with what was decided and waited."""
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from dci_pipeline.http import politeness
-from dci_pipeline.model.records import SlotReply
 from dci_pipeline.runners import kept
 from dci_pipeline.runners.drain import drain
 from dci_pipeline.stages.terms import Terms, terms_of
 from dci_pipeline.stores.pg import hosts
-from dci_pipeline.stores.pg.bulk import Conn
 from dci_pipeline.upkeep.audit import Totals, audit
 from dci_pipeline_tests import servers_http
+from dci_pipeline_tests.acceptance.rates import Slot, assert_kept
 from dci_pipeline_tests.acceptance.world import HTML, NETWORK, World, hall, sitemap_of
 from dci_pipeline_tests.servers_http import Answer, Asked, redirect, serve
 
@@ -46,46 +39,6 @@ def short_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slot more than 0.2 s ahead is not taken, as one of more than 30 s is not."""
     monkeypatch.setattr(hosts, "MAX_SLOT_WAIT_S", 0.2)
     monkeypatch.setattr(politeness, "MAX_WAIT_S", 0.2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """One that was given: when, by the database's clock, and after what wait."""
-
-    at: float
-    wait_s: float
-
-
-@pytest.fixture
-def slots(monkeypatch: pytest.MonkeyPatch) -> list[Slot]:
-    """Every slot that the database gives."""
-    given: list[Slot] = []
-    reserve = hosts.reserve_slot
-
-    def noting(conn: Conn, host: str, *args: Any, **options: Any) -> SlotReply:
-        reply = reserve(conn, host, *args, **options)
-        if not reply.blocked_s and not reply.holders and reply.wait_s <= politeness.MAX_WAIT_S:
-            row = conn.execute(
-                "select extract(epoch from next_slot_at)::float8 - gap_s as at from hosts where host = %s", (host,)
-            ).fetchone()
-            assert row is not None
-            given.append(Slot(at=row["at"], wait_s=reply.wait_s))
-        return reply
-
-    monkeypatch.setattr(hosts, "reserve_slot", noting)
-    return given
-
-
-WALL_S = time.time() - time.monotonic()
-"""Turns the server's times into the database's, which runs on this machine."""
-
-
-def assert_kept(world: World, slots: list[Slot], gap_s: float) -> None:
-    """Slots as far apart as asked for, and each request after its own."""
-    given, came = sorted(slot.at for slot in slots), sorted(asked.at + WALL_S for asked in world.site.asked)
-    assert len(given) == len(came) > 3
-    assert min(b - a for a, b in pairwise(given)) > gap_s - 0.001
-    assert all(arrival > slot - 0.02 for arrival, slot in zip(came, given, strict=True))
 
 
 # --- Retry-After ------------------------------------------------------------------------------------------------------

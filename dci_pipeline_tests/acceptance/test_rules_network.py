@@ -149,6 +149,7 @@ def test_a_redirect_to_a_disallowed_path_is_not_followed(world: World) -> None:
     assert world.asked("/private/1") == []
     assert world.outcomes("/halls/1") == ["ROBOTS"]
     assert "Disallow: /private" in world.value("select error from attempts where kind = 'page'")
+    assert world.column("select rule from reviews") == ["Disallow: /private"]
 
 
 # -- the address guard

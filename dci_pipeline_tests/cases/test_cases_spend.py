@@ -274,7 +274,23 @@ def test_a_page_that_the_provider_found_elsewhere_is_kept_only_where_that_may_be
         paid.crawl(days=40 * number, stages=NETWORK)
     bought = paid.column("select outcome from attempts where level = 3 order by started_at")
     assert bought == ["ROBOTS", "REDIRECT", "fetched"]
-    assert paid.value("select count(*) from captures where kind = 'page'") == 1
+    assert paid.column("select url from captures where kind = 'page'") == [f"{paid.base}/halls/new"]
+    assert paid.document("/halls/1")["state"] == "redirected", "it is the page that it led to"
+    agent = paid.settings.user_agent
+    found = list(audit(paid.stores.registry, "halls", user_agent=agent, since=None, totals=Totals()))
+    assert [finding.url for finding in found] == [f"{paid.base}/private/1", "https://elsewhere.example/1"]
+
+
+def test_a_page_that_the_provider_found_where_mining_is_reserved_is_not_kept(
+    paid: World, fire: Provider, fly: Provider
+) -> None:
+    reserved = b'[{"location": "/halls/reserved", "tdm-reservation": 1}]'
+    paid.answers["/.well-known/tdmrep.json"] = Answer(headers=(("Content-Type", "application/json"),), body=reserved)
+    fire.default = Page(html=hall("North Hall", 12).decode(), final_url=f"{paid.base}/halls/reserved")
+    paid.crawl(stages=NETWORK)
+    assert paid.column("select outcome from attempts where level = 3") == ["POLICY"]
+    assert fly.calls == []
+    assert paid.value("select count(*) from captures where kind = 'page'") == 0
 
 
 def test_a_provider_that_says_gone_removes_nothing_and_is_not_asked_twice(

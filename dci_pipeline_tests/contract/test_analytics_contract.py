@@ -462,3 +462,21 @@ def test_without_an_address_the_engine_is_used_and_started_only_when_needed(tmp_
     store = open_analytics(Settings(DCI_HOME=tmp_path, CLICKHOUSE_URL=None))
     assert isinstance(store, EmbeddedAnalytics)
     assert not (tmp_path / "clickhouse").exists()
+
+
+def test_rows_below_a_revision_are_those_that_are_true_by_it(analytics: Analytics) -> None:
+    assert analytics.newest_revision() == 0
+    rows = [
+        change("a", 5),
+        change("b", 2),
+        change("b", 7),
+        change("c", 3),
+        change("d", 4, window=DAY - timedelta(days=9)),
+    ]
+    analytics.insert("page_changes", [*rows, change("e", 1), change("e", 9, is_deleted=1)])
+    assert analytics.newest_revision() == 9
+    long_ago = DAY - timedelta(days=30)
+    found = analytics.below("page_changes", 5, since=long_ago, limit=10)
+    assert found == [("acme", DAY - timedelta(days=9), "d"), ("acme", DAY, "a"), ("acme", DAY, "c")]
+    assert analytics.below("page_changes", 5, since=DAY, limit=1) == [("acme", DAY, "a")]
+    assert analytics.below("page_changes", 2, since=long_ago, limit=10) == []

@@ -18,7 +18,7 @@ from dci_pipeline.stores import pg_dump, schema
 from dci_pipeline.stores.pg.bulk import query
 from dci_pipeline.stores.registry import Registry
 from dci_pipeline.upkeep import backup
-from dci_pipeline.upkeep.backup import back_up, listing
+from dci_pipeline.upkeep.backup import back_up, whole_in
 
 OBJECT = """
     insert into objects (hash, key, body_bytes, stored_bytes, created_at, deleted_at)
@@ -88,7 +88,7 @@ def test_as_many_backups_as_wanted_stay_and_the_oldest_goes(registry: Registry, 
     (kept / "2026-01-03T042000Z").mkdir()  # somebody's own folder: it is no backup, so it neither counts nor goes
     made = back_up(settings, registry)
     assert made.removed == ("2026-01-01T042000Z",)
-    assert [path.name for path in listing(settings)] == ["2026-01-02T042000Z", Path(made.folder).name]
+    assert [path.name for path in whole_in(kept)] == ["2026-01-02T042000Z", Path(made.folder).name]
     assert (kept / "2026-01-03T042000Z").exists()
 
 

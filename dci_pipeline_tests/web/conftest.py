@@ -16,7 +16,7 @@ from dci_pipeline.web.app import make_app
 from dci_pipeline.web.passwords import hash_password
 from dci_pipeline.web.serve import config_of
 from dci_pipeline.web.site import make_site
-from dci_pipeline_tests.acceptance.world import World, make_world, run_servers
+from dci_pipeline_tests.acceptance.world import YAML, World, make_world, run_servers
 
 with warnings.catch_warnings():
     # Typer below 0.25 (what dg takes) imports names that click 8.5 calls deprecated; goes with the pin on typer.
@@ -24,6 +24,7 @@ with warnings.catch_warnings():
     import typer  # noqa: F401
 
 ROLES = ("viewer", "editor", "admin")
+WEIGHTS = "change: {{significance: {{facility.power_mw: 60}}}}\n"
 PASSWORD = "correct horse battery"
 READY_WITHIN_S = 30
 
@@ -60,7 +61,7 @@ def served(app: FastAPI) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def crawled() -> Iterator[World]:
     """Three halls, crawled twice: one more powerful since, one gone, one new; robots.txt closes a fourth."""
-    with run_servers() as servers, make_world(servers) as world:
+    with run_servers() as servers, make_world(servers, yaml=YAML + WEIGHTS) as world:
         world.robots = "User-agent: *\nDisallow: /halls/closed\n"
         for name, power in (("1", 12), ("2", 20), ("closed", 5)):
             world.put(f"/halls/{name}", hall(f"Hall {name}", power))

@@ -36,6 +36,9 @@ def test_the_seventh_failed_run_in_a_row_makes_it_dead(
     assert (source["status"], source["error_count"]) == (status, failures)
     assert source["last_error"] == (f"run {failures - 1}: " + "no answer " * 40)[:200]
     assert is_paused(open_site) is rests
+    document = open_site.world.document("/halls/1")["id"]
+    page = open_site.client().get(f"/documents/{document}").text
+    assert ("connector halls is dead: its last runs all failed, so one a day is started" in page) is rests
 
 
 def test_a_dead_source_is_asked_once_a_day(open_site: Running, with_dead_source: Fail) -> None:

@@ -141,6 +141,7 @@ def test_a_source_shows_its_file_as_it_is_understood(open_site: Running) -> None
     assert "requests_per_second: 900.0" in page
     assert "max_credits_per_day: 0" in page
     assert 'aria-label="2 changes from' in page
+    assert '<td class="num" data-name="Have it">3 of 3</td>' in page
     assert open_site.client().get("/connectors?connector=halls").headers["location"] == "/connectors/halls"
 
 

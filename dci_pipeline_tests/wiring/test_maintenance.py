@@ -21,7 +21,7 @@ from dci_pipeline.errors import StoreError
 from dci_pipeline.settings import Settings
 from dci_pipeline.stores.pg import runs
 from dci_pipeline.upkeep.alerts import alert_id
-from dci_pipeline.upkeep.backup import listing
+from dci_pipeline.upkeep.backup import folder_of, whole_in
 
 TORONTO = ZoneInfo("America/Toronto")
 SPECS = [ConnectorSpec.model_validate({"id": "acme", "homepage": "https://acme.example/"})]
@@ -135,7 +135,7 @@ def test_every_duty_ends_well_on_an_installation_and_again(pipeline: Pipeline, i
         assert {duty.name: run(pipeline, instance, duty.job_name).success for duty in DUTIES} == dict.fromkeys(
             ("metrics", "refresh_stats", "cleanup", "prune_events", "backup"), True
         )
-    assert len(listing(pipeline.settings)) >= 1
+    assert len(whole_in(folder_of(pipeline.settings))) >= 1
 
 
 def alerts(pipeline: Pipeline) -> list[tuple[str, bool, str]]:

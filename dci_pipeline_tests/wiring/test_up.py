@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dagster as dg
+import httpx
 import psutil
 import pytest
 
@@ -58,6 +59,8 @@ def test_the_sensor_starts_a_run_that_succeeds_and_a_signal_ends_every_process(
 ) -> None:
     out = tmp_path / "out"
     wait_for("the UI's address is printed", lambda: "Dagster UI  http://127.0.0.1:" in out.read_text(), program, out)
+    site = next(line for line in out.read_text().splitlines() if line.startswith("site  ")).split()[-1]
+    assert httpx.get(f"{site}/healthz", trust_env=False).json()["status"] == "ok"
     with dg.DagsterInstance.from_config(str(ensure_instance(demo_settings))) as instance:
         wait_for("a run has ended", lambda: any(run.is_finished for run in instance.get_runs()), program, out)
         run = instance.get_runs()[-1]

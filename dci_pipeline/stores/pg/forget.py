@@ -85,8 +85,11 @@ _NAMING: dict[str, dict[str, str]] = {
     "discoveries": {"origin": "text"},
     "documents": {"canonical_url": "null", "blocked_by": "text"},
     "reviews": {"rule": "text", "url": "text"},
-    "hosts": {"validators_evidence": "text"},
+    "hosts": {"validators_evidence": "text", "breaker_reason": "text", "blocked_reason": "text"},
     "connector_runs": {"log": "list", "error": "text"},
+    "link_checks": {"final_url": "text", "note": "text"},
+    "spend": {"error": "text"},
+    "system_alerts": {"message": "text"},
 }
 """Table → columns that may name a URL of another page, and what they are."""
 _SHOWN = {

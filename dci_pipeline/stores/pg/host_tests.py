@@ -26,13 +26,16 @@ def held_baselines(conn: Conn, hashes: Collection[str]) -> set[str]:
 def drop_bodies(conn: Conn, judged: Sequence[str]) -> int:
     """Tombstones the judged bodies that may not be kept, unless another page gave the same bytes and lets us keep them.
 
-    One that waits for its verdict under another document stays until then."""
-    statement = """
+    One that waits for its verdict under another document stays until then. They are locked by a statement of their own:
+    a run that has just referred to one is then seen by the next."""
+    dropped = "select c.content_hash from captures c where c.attempt_id = any(%s) and c.not_kept is not null"
+    lock = f"select 1 from objects where hash in ({dropped}) order by hash for update"  # noqa: S608
+    conn.execute(query(lock), (list(judged),))
+    statement = f"""
         update objects o set deleted_at = clock_timestamp()
-        where o.deleted_at is null and o.hash in (
-              select c.content_hash from captures c where c.attempt_id = any(%s) and c.not_kept is not null)
+        where o.deleted_at is null and o.hash in ({dropped})
           and not exists (select 1 from captures k where k.content_hash = o.hash
-                          and (k.not_kept is null or k.verdict is null))"""
+                          and (k.not_kept is null or k.verdict is null))"""  # noqa: S608
     return conn.execute(query(statement), (list(judged),)).rowcount
 
 

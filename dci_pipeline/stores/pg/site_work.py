@@ -118,6 +118,19 @@ _WORK = """
     from connector_runs where connector = %s and started_at >= %s"""
 
 
+_COVERAGE = """
+    with e as (select type, properties from entities where connector = %s and removed_at is null limit 5000)
+    select e.type, p.property, count(*) as entities, t.all_of_type from e
+    cross join lateral jsonb_object_keys(e.properties) as p(property)
+    join (select type, count(*) as all_of_type from e group by type) t on t.type = e.type
+    group by e.type, p.property, t.all_of_type order by e.type, entities desc, p.property"""
+
+
+def coverage(conn: Conn, connector: str) -> list[DictRow]:
+    """How many of a source's present things of each type have each property, over 5,000 of them at most."""
+    return conn.execute(query(_COVERAGE), (connector,)).fetchall()
+
+
 def work_since(conn: Conn, connector: str, since: datetime) -> dict[str, Any]:
     """What a source's runs since a time asked for, got and spent."""
     row = conn.execute(query(_WORK), (connector, since)).fetchone()

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.rows import DictRow
 
 from dci_pipeline.model.records import RobotsSnapshot
-from dci_pipeline.stores.pg import hosts, read, spend
+from dci_pipeline.stores.pg import crawlers, hosts, read, spend
 from dci_pipeline.stores.pg.bulk import Conn, query
 
 ATTEMPTS = 5
@@ -32,6 +32,8 @@ class Known:
     """The newest that holds rules or allows all."""
     holder: DictRow | None
     """The run that has the connector now."""
+    is_resting: bool = False
+    """The connector is dead, and was asked within the last day."""
     attempts: list[DictRow]
     """Newest first."""
     accounts: list[DictRow]
@@ -62,6 +64,7 @@ def known(conn: Conn, connector: str, document: DictRow | None, *, host: str, or
         robots=hosts.load_robots(conn, origin),
         good_robots=hosts.load_robots(conn, origin, good_only=True),
         holder=read.lease_holder(conn, connector),
+        is_resting=connector in crawlers.resting(conn, [connector]),
         attempts=conn.execute(query(_ATTEMPTS), params).fetchall() if document else [],
         accounts=spend.accounts(conn),
     )

@@ -27,6 +27,7 @@ from dci_pipeline.stores.tables.operations import ConnectorRun as ConnectorRun
 from dci_pipeline.stores.tables.operations import Host as Host
 from dci_pipeline.stores.tables.operations import Lease as Lease
 from dci_pipeline.stores.tables.operations import Outbox as Outbox
+from dci_pipeline.stores.tables.operations import Rebuild as Rebuild
 from dci_pipeline.stores.tables.operations import Review as Review
 from dci_pipeline.stores.tables.operations import RobotsSnapshotRow as RobotsSnapshotRow
 from dci_pipeline.stores.tables.operations import RunWish as RunWish

@@ -195,3 +195,17 @@ class Outbox(SQLModel, table=True):
     connector: str = Field(sa_column=text_column())
     window_day: date = Field(sa_column=Column(Date, nullable=False))
     revision: int = Field(sa_column=Column(BigInteger, nullable=False, server_default=text("nextval('revision_seq')")))
+
+
+class Rebuild(SQLModel, table=True):
+    """How far the rebuilding of a store has come; no row: none is under way. Key: name."""
+
+    __tablename__ = "rebuilds"
+    name: str = Field(sa_column=Column(Text, primary_key=True))
+    source: str = Field(sa_column=text_column())
+    """Table that it is in."""
+    after_id: str = Field(sa_column=text_column())
+    """Id of the last row that was told."""
+    base: int = Field(sa_column=Column(BigInteger, nullable=False))
+    """Highest revision that analytics had when it began: what it shows by one up to that was not told since."""
+    moved_at: datetime = Field(sa_column=time_column(null=False))

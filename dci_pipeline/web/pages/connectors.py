@@ -53,6 +53,7 @@ def _facts(conn: Conn, key: str) -> dict[str, Any]:
         "memory": site_work.state_of(conn, key),
         "states": site_work.documents_by_state(conn, key),
         "next": site_work.documents_next(conn, key),
+        "coverage": site_work.coverage(conn, key),
         "trouble": site_work.documents_in_trouble(conn, key),
         "plot": columns(by_day, last=last, days=PLOT_DAYS),
         "by_day": by_day,

@@ -8,6 +8,8 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects import postgresql
 
+from dci_pipeline.stores.migrations import views_0003
+
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
@@ -160,6 +162,15 @@ TABLES: tuple[tuple[str, Callable[[], tuple[Any, ...]]], ...] = (
         ),
     ),
     (
+        "rebuilds",
+        lambda: (
+            sa.Column("name", sa.Text(), primary_key=True),
+            *(sa.Column(name, sa.Text(), nullable=False) for name in ("source", "after_id")),
+            sa.Column("base", sa.BigInteger(), nullable=False),
+            sa.Column("moved_at", sa.DateTime(timezone=True), nullable=False),
+        ),
+    ),
+    (
         "noise_regions",
         lambda: (
             *(sa.Column(name, sa.Text(), nullable=False) for name in ("connector", "document_id", "region")),
@@ -221,11 +232,13 @@ def upgrade() -> None:
         op.create_index(index, table, list(columns))
     for index, table, columns, where in PARTIAL_INDEXES:
         op.create_index(index, table, list(columns), postgresql_where=sa.text(where))
-    for statement in DATA:
+    for statement in (*DATA, *views_0003.CREATE):
         op.execute(statement)
 
 
 def downgrade() -> None:
+    for statement in views_0003.DROP:
+        op.execute(statement)
     for index, table, _columns, _where in reversed(PARTIAL_INDEXES):
         op.drop_index(index, table)
     for index, table, _columns in reversed(INDEXES):
