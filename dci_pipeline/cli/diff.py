@@ -137,11 +137,11 @@ def _iter_lines(found: PageDiff, *, marks: bool) -> Iterator[Text]:
     yield Text(plain(found.document["url"]), style="bold")
     yield Text(f"{_side(found.before)} → {_side(found.after)}")
     yield Text.assemble((f"{found.delta.kind} {found.delta.significance}", "bold"), f": {plain(found.delta.summary)}")
-    yield from (Text(f"  {plain(reason)}", style=SOFT) for reason in found.delta.reasons)
-    if found.reported:
-        told = found.reported
-        size = f"{told['kind']} {told['significance']}, {told['confirmation']}"
-        yield Text(f"reported {local_time(told['detected_at'])} as {size}")
+    told = {field.reason for field in found.delta.fields}  # each stands beside its value
+    yield from (Text(f"  {plain(reason)}", style=SOFT) for reason in found.delta.reasons if reason not in told)
+    if (row := found.reported) is not None:
+        size = f"{row['kind']} {row['significance']}, {row['confirmation']}"
+        yield Text(f"reported {local_time(row['detected_at'])} as {size}")
     yield from _value_lines(found.delta.fields)
     yield Text()
     yield from _text_lines(found, marks)

@@ -97,8 +97,8 @@ def extractions(ctx: RunContext, upstream: Iterator[ToExtract]) -> Iterator[Extr
 
 
 def _is_heavy(job: DocumentJob) -> bool:
-    """Only a large page can take as long as the kill allows, or a PDF, or a connector's own Python; a usual page is read
-    in milliseconds."""
+    """Only a large page, a PDF or a connector's own Python can take as long as the kill allows; a usual page is read in
+    milliseconds."""
     return job.code is not None or any(len(body.data) > HEAVY_BYTES or is_pdf(body.data) for body in job.bodies)
 
 

@@ -76,9 +76,7 @@ class Visitor:
         self._paid = PaidTier(ctx, paid, self._paid_ways())
 
     def _paid_ways(self) -> PaidWays:
-        return PaidWays(
-            door=self._door, judge=self._keeper.classify, finish=self._kept, answered=self._gate.answered
-        )
+        return PaidWays(door=self._door, judge=self._keeper.classify, finish=self._kept, answered=self._gate.answered)
 
     def _note(self, fetched: Fetched) -> None:
         self._on_the_way.append(fetched)

@@ -41,8 +41,8 @@ USUAL: Mapping[str, int] = MappingProxyType(
         "price.description": PROSE,
     }
 )
-"""What an analyst of the index expects where a YAML says nothing: a capacity is what alerts are for, whose a facility is
-and whether it stands come next, and a reworded description is worth a look at most."""
+"""What an analyst of the index expects where a YAML says nothing: a capacity is what alerts are for, whose a facility
+is and whether it stands come next, and a reworded description is worth a look at most."""
 
 TEXT_STEPS: tuple[tuple[float, int], ...] = ((0.05, 10), (0.30, 20))
 """Share of text that differs, exclusive, and its significance (seed 000)."""

@@ -177,7 +177,9 @@ def _state(question: Question) -> Iterator[Reason]:
         return
     failures, cls = document["failures"], document["failure_class"] or "a redirect"
     if state in _STATES:
-        rule = f": {document['blocked_by']}" if document["blocked_by"] and cls == "POLICY" else ""
+        # The page's own robots.txt has a step of its own, with the line that decides now.
+        says = document["blocked_by"] or ""
+        rule = f": {says}" if says and not says.startswith("robots.txt: ") else ""
         words = _STATES[state].format(
             cls=cls, rule=rule, failures=failures, removed=document["removed_streak"], again=_again(question, cls, rule)
         )

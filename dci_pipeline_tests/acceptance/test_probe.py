@@ -144,3 +144,13 @@ def test_a_homepage_that_moved_to_another_host_is_looked_at_there(world: World) 
     assert ("localhost", "/robots.txt") in asked
     assert ("127.0.0.1", "/sitemap.xml") not in asked
     assert found.home is not None
+
+
+def test_a_page_that_is_empty_without_its_scripts_is_known(world: World) -> None:
+    world.put("/", hall("Home", 1))
+    world.put("/halls/1", '<html><body><div id="root"></div><script src="/app.js"></script></body></html>')
+    shells = {sample.url.removeprefix(world.base): sample.facts for sample in probed(world).findings.samples}
+    home, page = shells["/"], shells["/halls/1"]
+    assert home is not None
+    assert page is not None
+    assert (home.shell, page.shell) == (None, "the element root is empty, its scripts fill it")

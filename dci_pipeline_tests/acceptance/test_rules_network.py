@@ -108,6 +108,22 @@ def test_a_new_robots_file_of_another_host_than_the_homepages_decides_anew_too(w
     assert asked == ["ROBOTS", "fetched"]
 
 
+def test_a_new_robots_file_of_the_host_that_a_redirect_leads_to_decides_anew_too(world: World) -> None:
+    with serve({"/robots.txt": robots("User-agent: *\nDisallow: /halls\n"), "*": Answer(status=404)}) as other:
+        other.routes["/halls/9"] = Answer(headers=(("Content-Type", "text/html"),), body=hall("Hall 9", 2))
+        world.hosts = [f"127.0.0.1:{other.port}"]
+        world.answers["/halls/1"] = redirect(other.url("/halls/9"))
+        world.listed = {"/halls/1"}
+        world.crawl()
+        assert world.column("select host || ' ' || rule from reviews") == [
+            f"127.0.0.1:{world.site.port} Disallow: /halls"
+        ]
+        other.routes["/robots.txt"] = robots("User-agent: *\nDisallow:\n")
+        world.crawl(days=40)
+        world.crawl(days=41)
+    assert world.outcomes("/halls/1") == ["ROBOTS", "fetched"]
+
+
 def test_a_robots_file_that_cannot_be_read_for_a_day_is_an_alert_until_it_can(world: World) -> None:
     alerts = "select subject from system_alerts where kind = 'robots_unreachable' and resolved_at is null"
     world.put("/halls/1", hall("Hall 1", 12))

@@ -109,6 +109,27 @@ def test_a_page_that_asks_not_to_be_indexed_is_in_no_state_of_any_time(halls: Wo
     assert as_of(halls, ago(halls, -900)) == halls.rows("select * from current_entities order by entity_id")
 
 
+def test_today_s_extractor_reads_every_time(world: World) -> None:
+    """What it does not find was never so; what it finds again was so all along."""
+    world.yaml += "reextract: all\n"
+    world.put("/halls/1", hall("Hall 1", 10))
+    world.crawl(days=-40)
+    world.put("/halls/1", hall("Hall 1", 15))
+    world.crawl()
+    world.turn_into_past()
+    first = world.yaml
+    for css, then, now in ((".size", None, None), (".power", "10", "15")):
+        world.yaml = first.replace("css: .power", f"css: {css}")
+        world.recompute()
+        found = [as_of(world, ago(world, days)) for days in (20, -60)]
+        assert [row["properties"].get("power_mw") for rows in found for row in rows] == [then, now]
+        assert found[1] == world.rows("select * from current_entities")
+    world.yaml = first.replace("css: h1", "css: h6").replace("css: .power", "css: .size")
+    world.recompute()
+    assert as_of(world, ago(world, -60)) == as_of(world, ago(world, 20)) == []
+    assert world.rows("select * from current_entities") == []
+
+
 def test_current_values_are_the_newest_bodys(halls: World) -> None:
     found = halls.rows("select name, property, value, unit from current_values order by name, property")
     assert [tuple(row.values()) for row in found] == [

@@ -202,6 +202,8 @@ def test_a_refused_redirect_target_was_not_asked(world: World) -> None:
     found, totals = _audit(world)
     assert found == []
     assert totals.requests == len(world.site.asked)
+    why = f"ROBOTS: the redirect to {world.base}/halls/secret: robots.txt: Disallow: /halls/secret"
+    assert _ask(world, "/halls/old").sentence.startswith(f"it is blocked since it was refused ({why});")
 
 
 @pytest.mark.parametrize(

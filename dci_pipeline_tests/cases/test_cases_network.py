@@ -1,4 +1,4 @@
-"""Robots files, sitemaps, addresses and bodies as the web has them, through a whole crawl: what is asked for and kept."""
+"""Robots files, sitemaps, addresses and bodies as the web has them, through a crawl: what is asked for and kept."""
 
 import gzip
 
@@ -23,7 +23,7 @@ def asked(world: World) -> set[str]:
     [
         (b"\xef\xbb\xbfUser-agent: *\nDisallow: /halls/a\n", {"/halls/a.pdf", "/halls/a.pdfx"}),
         (b"User-agent: *\nDisallow: /*.pdf$\n", {"/halls/a.pdf"}),
-        (b"User-agent: *\nDisallow: /halls/\nAllow: /halls/a.pdf\n", {"/halls/a.pdfx", "/halls/b"}),
+        (b"User-agent: *\nDisallow: /halls/\nAllow: /halls/a.pdf$\n", {"/halls/a.pdfx", "/halls/b"}),
         (b"User-agent: *\nDisallow:\n", set[str]()),
         (b"User-agent: other\nDisallow: /\nCrawl-delay: 3600\n\nUser-agent: *\nAllow: /\n", set[str]()),
         (b"<!DOCTYPE html><html><body>Welcome</body></html>", set[str]()),

@@ -226,11 +226,13 @@ def due(
 
 
 def one_blocked_url_an_origin(conn: Conn, connector: str, limit: int) -> list[str]:
-    """A page that robots.txt blocks of each scheme and host that has any, by origin, at most `limit`."""
+    """A page that robots.txt blocks of each origin that has any, by URL, at most `limit`; of a redirect its target."""
     statement = """
-        select min(url) as url from documents
+        select min(asked) as url from documents
+        cross join lateral (select coalesce(
+            substring(blocked_by from '^the redirect to (https?://[^[:space:]]+): '), url) as asked) t
         where connector = %s and kind = 'page' and state = 'blocked' and failure_class = 'ROBOTS'
-        group by split_part(url, '/', 1), host order by 1 limit %s"""
+        group by split_part(asked, '/', 1), split_part(asked, '/', 3) order by 1 limit %s"""
     return [row["url"] for row in conn.execute(query(statement), (connector, limit))]
 
 

@@ -367,7 +367,9 @@ def robots_bad_since(conn: Conn, snapshot: RobotsSnapshot) -> datetime:
 
 
 def reopen_blocked(conn: Conn, host: str, now: datetime) -> int:
-    """A robots.txt with a new hash re-decides the host's blocked documents: they become due."""
+    """A robots.txt with a new hash re-decides what the host's blocked, redirects to it too: those become due."""
     statement = """
-        update documents set next_check = %s where host = %s and state = 'blocked' and failure_class = 'ROBOTS'"""
-    return conn.execute(query(statement), (now, host)).rowcount
+        update documents set next_check = %(n)s where state = 'blocked' and failure_class = 'ROBOTS'
+        and (host = %(h)s or starts_with(blocked_by, 'the redirect to http://' || %(h)s || '/')
+             or starts_with(blocked_by, 'the redirect to https://' || %(h)s || '/'))"""
+    return conn.execute(query(statement), {"n": now, "h": host}).rowcount

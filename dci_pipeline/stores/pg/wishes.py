@@ -1,4 +1,4 @@
-"""Runs that somebody asked for: kept until Dagster's daemon has started them, however often it is restarted meanwhile."""
+"""Runs that somebody asked for: kept until Dagster's daemon has started them, however often it is restarted."""
 
 import uuid
 from collections.abc import Sequence

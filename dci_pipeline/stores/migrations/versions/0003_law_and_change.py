@@ -5,8 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import JSONB
 
 from dci_pipeline.stores.migrations import views_0003
 
@@ -212,7 +212,7 @@ _MARKS = "concat_ws(' ', {})".format(
     ", ".join(f"case when headers->>'x-robots-tag' ~* '{rule}|none' then '{rule}' end" for rule in _RULES)
 )
 DATA = (
-    f"update captures set marks = {_MARKS} where headers->>'x-robots-tag' ~* 'no(index|follow|archive|ne)'",
+    f"update captures set marks = {_MARKS} where headers->>'x-robots-tag' ~* 'no(index|follow|archive|ne)'",  # noqa: S608
     """update documents d set header_marks = c.marks from (
         select distinct on (connector, document_id) connector, document_id, marks from captures where kind = 'page'
         order by connector, document_id, captured_at desc, attempt_id desc) c
