@@ -18,7 +18,7 @@ from dci_pipeline.runners.fetch import Complete
 from dci_pipeline.runners.host_tests import learn_from_304s, purge_dropped
 from dci_pipeline.runners.marks import apply_marks, marked
 from dci_pipeline.runners.policies import policy_of
-from dci_pipeline.scheduling.intervals import Planned, provisional
+from dci_pipeline.scheduling.intervals import Planned, provisional, settle
 from dci_pipeline.stores.archive import compress_body
 from dci_pipeline.stores.pg import attempts, content, documents, hosts, outbox, runs, totals
 from dci_pipeline.stores.pg.bulk import Conn
@@ -257,10 +257,17 @@ def _as_baseline(row: Document, capture: Capture) -> Document:
 def _plan(ctx: RunContext, row: Document, item: Fetched) -> Planned:
     # The draw is tied to the attempt, so a chunk that is written again plans the same.
     rnd = random.Random(item.attempt.id).random()  # noqa: S311
+    policy = policy_of(ctx.spec, row.group)
+    schedule, verdict = row.schedule, item.capture.verdict if item.capture is not None else None
+    if verdict is not None and verdict.is_failure:
+        return settle(schedule, verdict, None, policy, item.attempt.finished_at, rnd)
+    if verdict is not None:
+        # A listing is judged as it is read: nothing later ends its failures.
+        schedule = replace(schedule, state=DocumentState.ACTIVE, failures=0, failure_class=None)
     return provisional(
-        row.schedule,
+        schedule,
         item.attempt.outcome,
-        policy_of(ctx.spec, row.group),
+        policy,
         item.attempt.finished_at,
         rnd,
         wait_until=item.pause.until if item.pause is not None else item.next_check,

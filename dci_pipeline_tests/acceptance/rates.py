@@ -3,7 +3,9 @@
 The slots that the database gave are apart by the gap, and the n-th request reached the server after the n-th slot.
 """
 
+import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -45,6 +47,34 @@ def note_slots(monkeypatch: pytest.MonkeyPatch) -> list[Slot]:
 
     monkeypatch.setattr(hosts, "reserve_slot", noting)
     return given
+
+
+_RECORD = """
+    create table given_slots (at float8 not null);
+    create function note_slot() returns trigger language plpgsql as $$ begin
+        insert into given_slots values (extract(epoch from new.next_slot_at)::float8 - new.gap_s);
+        return null;
+    end $$;
+    create trigger note_first after insert on hosts for each row when (new.spent = 1) execute function note_slot();
+    create trigger note_next after update on hosts for each row
+        when (new.spent <> old.spent or new.spent_day <> old.spent_day) execute function note_slot();
+"""
+_RECORD_NO_MORE = "drop table given_slots; drop function note_slot() cascade"
+
+
+@contextlib.contextmanager
+def recorded_slots(world: World) -> Iterator[None]:
+    """Within the block the database itself notes every slot that it gives, to whatever process."""
+    world.execute(_RECORD)
+    try:
+        yield
+    finally:
+        world.execute(_RECORD_NO_MORE)
+
+
+def slots_on_record(world: World) -> list[Slot]:
+    """Slots given since the recording began."""
+    return [Slot(at=at, wait_s=0.0) for at in world.column("select at from given_slots order by at")]
 
 
 def assert_kept(world: World, slots: list[Slot], gap_s: float, *, given_up: int = 0) -> None:

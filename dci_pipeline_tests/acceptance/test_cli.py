@@ -183,6 +183,10 @@ def test_sync_keeps_a_broken_file_and_disables_a_missing_one(
     enabled = {row["id"]: (row["enabled"], row["yaml"]) for row in elsewhere.lines("connectors")}
     assert enabled["two"] == (False, "missing")
     assert enabled["three"] == (True, "has problems")
+    assert [(a["kind"], a["subject"]) for a in elsewhere.lines("alerts")] == [("connector_file", "three")]
+    (tmp_path / "three.yaml").unlink()
+    elsewhere.run("sync")
+    assert elsewhere.lines("alerts") == []
 
 
 def test_migrate_says_where_the_database_is(shell: Shell, demo: dict[str, Any]) -> None:

@@ -297,7 +297,13 @@ def test_what_is_forgotten_is_in_no_sentence_about_something_else(named: World, 
         " values ('a', 'firecrawl', 'halls', 'r', now(), now(), 'settled', now(), now(), %s)",
         f"the redirect to {url}: robots.txt: Disallow: /",
     )
-    assert {"hosts", "link_checks", "spend"} <= set(_everywhere(named, words))
+    for subject in (f"http://{host}:80" if host else "a", "halls"):
+        named.execute(
+            "insert into system_alerts (id, kind, subject, severity, message, opened_at)"
+            " values (%s, 'robots_unreachable', %s, 'warning', %s, now())",
+            subject, subject, f"{url} could not be read",
+        )  # fmt: skip
+    assert {"hosts", "link_checks", "spend", "system_alerts"} <= set(_everywhere(named, words))
     target = target_of(host, [named.spec], []) if host else _url(named, words)
     counted = count(named.stores.registry, target)
     gone = forget(_kept(named), target)

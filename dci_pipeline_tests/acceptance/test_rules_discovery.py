@@ -78,6 +78,24 @@ def test_a_sitemap_that_fails_is_recorded_and_the_crawl_goes_on(world: World, br
     assert world.value("select outcome from attempts where url like '%%/a.xml'") == outcome
 
 
+def test_failures_of_a_sitemap_are_counted_in_a_row_and_end_with_one_that_is_read(world: World) -> None:
+    world.put("/halls/1", hall("Hall 1", 12))
+    states = []
+    for day, answer in enumerate((Answer(status=500), html("<h1>Sorry</h1>"), html("<h1>Sorry</h1>"), None)):
+        world.answers.pop("/sitemap.xml", None)
+        if answer is not None:
+            world.answers["/sitemap.xml"] = answer
+        discover(world, days=2 * day)
+        row = world.document("/sitemap.xml")
+        states.append((row["state"], row["failures"], row["failure_class"]))
+    assert states == [
+        ("pending", 1, "HTTP_5XX"),
+        ("pending", 2, "PARSING"),
+        ("failing", 3, "PARSING"),
+        ("active", 0, None),
+    ]
+
+
 def test_a_part_that_could_not_be_read_makes_no_listing_complete(world: World) -> None:
     world.answers["/sitemap.xml"] = Answer(headers=XML, body=index_of(f"{world.base}/a.xml", f"{world.base}/b.xml"))
     world.answers["/a.xml"] = Answer(status=503)

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from itertools import pairwise
 
 import pytest
 
@@ -19,6 +18,7 @@ from dci_pipeline.runners.due import due_rows
 from dci_pipeline.runners.family import fail_run, finish_run
 from dci_pipeline.runners.lease import process_name
 from dci_pipeline.stores.pg import hosts
+from dci_pipeline_tests.acceptance.rates import Slot, assert_kept, recorded_slots, slots_on_record
 from dci_pipeline_tests.acceptance.world import NETWORK, World, hall
 from dci_pipeline_tests.servers_http import Answer, Asked, redirect, robots, serve
 
@@ -271,15 +271,13 @@ def test_two_processes_keep_one_rate_on_a_host(world: World) -> None:
         for number in range(20):
             world.put(f"/{name}/{number}", f"<p>Page {number}</p>")
 
-    run_two_processes(world, rate=15, pages=20)
+    with recorded_slots(world):
+        run_two_processes(world, rate=15, pages=20)
+        slots = slots_on_record(world)
 
-    times = sorted(asked.at for asked in world.site.asked)
-    assert len(times) >= 2 * 20 + 2 + 1
+    assert len(world.site.asked) >= 2 * 20 + 2 + 1
     assert {asked.target.split("/")[1] for asked in world.site.asked} > {"left", "right"}
-    # Slots are 67 ms apart; the way from slot to server may take some milliseconds longer for one than for the next.
-    assert times[-1] - times[0] >= (len(times) - 1) / 15 - 0.1
-    assert max(sum(start <= t < start + 1 for t in times) for start in times) <= 15 + 2
-    assert sorted(b - a for a, b in pairwise(times))[len(times) // 10] > 0.03
+    assert_kept(world, slots, 1 / 15, given_up=2)
 
 
 def test_retry_after_pauses_the_host_for_both_processes(world: World) -> None:
@@ -342,7 +340,7 @@ def short_slots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_crawl_delay_over_the_longest_wait_is_kept_and_the_run_fetches_every_page(
-    world: World, short_slots: None
+    world: World, short_slots: None, slots: list[Slot]
 ) -> None:
     world.robots = "User-agent: *\nDisallow:\nCrawl-delay: 0.5\n"
     for number in range(5):
@@ -352,8 +350,7 @@ def test_a_crawl_delay_over_the_longest_wait_is_kept_and_the_run_fetches_every_p
 
     outcomes = world.rows("select outcome, count(*) as n from attempts where kind = 'page' group by outcome")
     assert outcomes == [{"outcome": "fetched", "n": 5}]
-    times = sorted(asked.at for asked in world.site.asked if asked.target.startswith("/halls"))
-    assert min(b - a for a, b in pairwise(times)) > 0.4
+    assert_kept(world, slots, 0.5)
     assert world.value("select baseline_at from connector_state") is not None
 
 

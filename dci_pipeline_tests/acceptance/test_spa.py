@@ -114,7 +114,7 @@ def test_data_that_changes_behind_an_unchanged_shell_is_a_change(spa: World) -> 
     spa.crawl()
     spa.answers["/api/halls/1"] = in_json("Hall 1", 19)
     spa.crawl(days=40)
-    assert [(change["path"], change["kind"]) for change in spa.changes()] == [("/halls/1", "major")]
+    assert [(change["path"], change["kind"]) for change in spa.changes()] == [("/halls/1", "critical")]
     assert powers(spa)["Hall 1"] == 19.0
 
 

@@ -97,7 +97,7 @@ def test_changes_survive_a_kill_in_the_second_visit(case: Case) -> None:
     assert case.run(days=40) == 0
     changed = case.query("select url, kind, summary from page_changes order by url")
     assert [row["url"].rpartition("/")[2] for row in changed] == ["11", "20", "3", "7"]
-    assert [row["kind"] for row in changed] == ["major", "major", "major", "major"]
+    assert [row["kind"] for row in changed] == ["critical", "critical", "critical", "critical"]
     removed = case.query("select name from entities where removed_at is not null")
     assert removed == [{"name": "Hall 20"}]
 

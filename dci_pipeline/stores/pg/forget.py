@@ -61,7 +61,7 @@ _REST: dict[str, dict[str, str]] = {
         "attempts": _HOST.format(column="host"),
         "reviews": _HOST.format(column="host"),
         "link_checks": _HOST.format(column="host"),
-        "system_alerts": _HOST.format(column="subject"),
+        "system_alerts": _HOST.format(column="regexp_replace(subject, '^https?://', '')"),
         "hosts": _HOST.format(column="host"),
         "robots_snapshots": _HOST.format(column="split_part(origin, '://', 2)"),
     },

@@ -99,9 +99,9 @@ def test_no_text_raises(text: str) -> None:
 
 
 def test_ten_megabytes_are_parsed_within_seconds() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     page = parse_html("<p class='x'>words <b>and</b> more</p><a href='/x?y=1'>z</a>" * 160_000, url=URL)
-    assert time.perf_counter() - started < 15
+    assert time.process_time() - started < 15
     assert [link.url for link in page.links] == ["https://dc.example/x?y=1"]
 
 

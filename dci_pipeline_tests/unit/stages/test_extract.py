@@ -294,6 +294,6 @@ def test_the_version_moves_with_the_rules_and_not_with_significance() -> None:
     ],
 )
 def test_hostile_tables_cost_seconds_at_most(page: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     run(page, facility({"tier": {"table": "Tier", "all": True}}))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

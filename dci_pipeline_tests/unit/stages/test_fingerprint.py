@@ -246,16 +246,16 @@ def test_a_large_page_takes_less_time_than_reading_it() -> None:
     body = (
         "".join(f"<tr class='r{n}'><td>Hall {n}<td>{n} kW<td><a href='/h?id={n}'>more</a>" for n in range(6000))
     ).encode()
-    started = time.perf_counter()
+    started = time.process_time()
     fingerprint(body, "text/html")
-    assert time.perf_counter() - started < 1.5
+    assert time.process_time() - started < 1.5
 
 
 @pytest.mark.parametrize("page", ["<!-- " * 30_000, "<script>" * 20_000, "<meta name=csrf-" * 10_000, "<" * 100_000])
 def test_markup_that_never_closes_costs_no_square(page: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     html_print(page)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_ignored_text_ends_with_its_node_and_never_hides_a_field() -> None:
