@@ -326,8 +326,9 @@ class HostGate:
 
     def _give_back_soon(self, host: str) -> None:
         if places := self._left.pop(host, None):
-            self._forget(host, places)
-            self._threads.submit(self._give_back, host, places)
+            told = asyncio.get_running_loop().run_in_executor(self._threads, self._give_back, host, places)
+            # Until then they are held, so that closing, which drops what its threads have not begun, gives them back.
+            told.add_done_callback(lambda _: self._forget(host, places))
 
     def _forget(self, host: str, places: set[str]) -> None:
         held = self._held.get(host, set())

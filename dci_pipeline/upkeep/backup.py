@@ -25,7 +25,7 @@ from dci_pipeline.stores.pg.bulk import Conn
 from dci_pipeline.stores.registry import Registry
 
 DUMP, KEYS, FACTS = "registry.dump", "archive-keys.tsv.gz", "backup.json"
-NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
+NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}(\.\d{3})?Z")
 PARTIAL = ".partial-"
 LONGEST_S = 3600.0
 """For the dump: some 100 GB; a longer one means that its target hangs."""
@@ -103,7 +103,7 @@ def _fill(registry: Registry, folder: Path, partial: Path) -> Backup:
     if missing:
         raise StoreError(f"the dump lacks {', '.join(sorted(missing))}; the backup is not kept")
     return Backup(
-        folder=str(folder / f"{now:%Y-%m-%dT%H%M%SZ}"),
+        folder=str(folder / f"{now:%Y-%m-%dT%H%M%S}.{now.microsecond // 1000:03d}Z"),
         taken_at=now.isoformat(),
         schema=facts["schema"],
         server=facts["version"],

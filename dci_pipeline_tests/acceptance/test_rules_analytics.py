@@ -68,7 +68,7 @@ def test_a_run_succeeds_while_analytics_is_down_and_each_row_arrives_once_later(
     assert {str(row["id"]) for row in store.current("crawl_log")} == attempts
     assert len(store.sent) == len(set(store.sent))
     [change] = store.current("page_changes")
-    assert (change["id"], change["significance"]) == (world.changes()[0]["id"], 60)
+    assert (change["id"], change["significance"]) == (world.changes()[0]["id"], 90)
     assert drain(world.stores) == 0
 
 

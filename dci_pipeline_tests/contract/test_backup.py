@@ -58,14 +58,23 @@ def test_a_backup_is_restored_into_an_empty_database(registry: Registry, registr
     made = back_up(settings, registry)
     folder = Path(made.folder)
     restored = Registry(fresh_database(registry_url))
-    command = [made.pg_restore, "--no-owner", "--single-transaction", "--dbname", restored.url]
-    done = subprocess.run([*command, folder / "registry.dump"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    _restore(made.pg_restore, restored.url, folder / "registry.dump")
     with restored.transaction() as conn:
         assert conn.execute("select url from documents").fetchall() == [{"url": "https://acme.example/ä"}]
     schema.require(restored.url)
     assert schema.differences(restored.url) == []
     restored.close()
+
+
+def _restore(program: str, url: str, dump: Path) -> None:
+    """As the runbook says: at once, or line by line where a server before 17 does not know one of its settings."""
+    command = [program, "--no-owner", "--dbname", url]
+    done = subprocess.run([*command, "--single-transaction", dump], capture_output=True, text=True, check=False)
+    if 'unrecognized configuration parameter "transaction_timeout"' in done.stderr:
+        done = subprocess.run([*command, dump], capture_output=True, text=True, check=False)
+        assert done.stderr.endswith("errors ignored on restore: 1\n")
+        return
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_backup_lists_the_archives_keys_and_says_what_it_is(registry: Registry, settings: Settings) -> None:
@@ -90,6 +99,13 @@ def test_as_many_backups_as_wanted_stay_and_the_oldest_goes(registry: Registry, 
     assert made.removed == ("2026-01-01T042000Z",)
     assert [path.name for path in whole_in(kept)] == ["2026-01-02T042000Z", Path(made.folder).name]
     assert (kept / "2026-01-03T042000Z").exists()
+
+
+def test_two_backups_of_one_second_are_two(registry: Registry, settings: Settings) -> None:
+    names = [Path(back_up(settings, registry).folder).name for _ in range(2)]
+    assert len(set(names)) == 2
+    assert settings.backup_dir is not None
+    assert [path.name for path in whole_in(settings.backup_dir)] == names
 
 
 def test_a_backup_that_failed_leaves_no_name_and_no_file(

@@ -259,7 +259,7 @@ async def test_each_hop_is_asked_for_and_may_be_refused(fetcher: DirectFetcher, 
     assert site.paths() == ["/a", "/b"]
     assert reply.chain == (
         Hop(status=302, url=site.url("/a"), target=site.url("/b"), robots_hash="h", robots_rule="Allow: /b"),
-        Hop(status=302, url=site.url("/b")),
+        Hop(status=302, url=site.url("/b"), robots_hash="h", robots_rule="Allow: /b"),
     )
     assert reply.wait_ms == 80
 

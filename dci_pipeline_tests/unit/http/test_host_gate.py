@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
@@ -293,6 +294,28 @@ async def test_a_place_goes_back_with_the_next_request_or_by_itself_and_all_of_t
     assert store.places["a:443"] == set()
     seat = gate.seat()
     await seat.take("a:443", 0.001)
+    gate.close()
+    assert store.places["a:443"] == set()
+
+
+async def test_a_place_whose_return_had_not_begun_when_the_gate_closed_is_given_back(
+    store: Clocked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = HostGate(store, sleep=store.sleep, monotonic=store.monotonic)
+    async with gate.slot("a:443", 0.001):
+        assert len(store.places["a:443"]) == 1
+    busy = threading.Event()
+    for _ in range(4):  # as many as the gate has threads
+        gate._threads.submit(busy.wait)
+    gate._give_back_soon("a:443")
+    shutdown = gate._threads.shutdown
+
+    def shut_down_before_they_are_free(*, wait: bool, cancel_futures: bool) -> None:
+        shutdown(wait=False, cancel_futures=cancel_futures)
+        busy.set()
+        shutdown(wait=wait)
+
+    monkeypatch.setattr(gate._threads, "shutdown", shut_down_before_they_are_free)
     gate.close()
     assert store.places["a:443"] == set()
 
