@@ -157,6 +157,7 @@ class PageChangeRow(SQLModel, table=True):
         Index("page_changes_window", "connector", "window_day"),
         Index("page_changes_document", "connector", "document_id", "detected_at"),
         Index("page_changes_detected", "detected_at"),
+        Index("page_changes_kind", "kind", "detected_at"),
     )
     id: str = Field(sa_column=Column(Text, primary_key=True))
     connector: str = Field(sa_column=text_column())

@@ -191,6 +191,7 @@ INDEXES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("audit_log_at", "audit_log", ("at",)),
     ("daily_metrics_day", "daily_metrics", ("window_day", "connector")),
     ("connector_runs_started", "connector_runs", ("started_at",)),
+    ("page_changes_kind", "page_changes", ("kind", "detected_at")),
     ("spend_open", "spend", ("state", "lease_until")),
     ("spend_recent", "spend", ("connector", "reserved_at")),
     ("link_checks_due", "link_checks", ("connector", "next_check")),
