@@ -225,7 +225,8 @@ def test_four_processes_on_one_host_have_no_more_requests_under_way_than_one(dat
     with servers_http.serve({"/": busy(0.1, seen)}) as site:
         clients = [start_client(database, site.url("/"), 0.001, 10, 2) for _ in range(4)]
         assert [client.wait(120) for client in clients] == [0, 0, 0, 0]
-    assert (len(seen), max(map(len, seen))) == (40, 2)
+    assert len(seen) == 40
+    assert max(map(len, seen)) <= 2
 
 
 def test_the_smallest_concurrency_that_any_connector_asks_for_holds_and_it_gets_its_turn(database: str) -> None:
@@ -237,7 +238,7 @@ def test_the_smallest_concurrency_that_any_connector_asks_for_holds_and_it_gets_
         paths = site.paths()
     assert (paths.count("/many"), paths.count("/alone")) == (40, 5)
     assert [under_way for under_way in seen if "/alone" in under_way] == [("/alone",)] * 5
-    assert max(map(len, seen)) == 4
+    assert max(map(len, seen)) <= 4  # a slow machine's answers space the requests, so that fewer are under way
 
 
 def take(registry: Registry, host: str, place: str, limit: int = 1, *left: str) -> SlotReply:
