@@ -14,6 +14,7 @@ from typing import Any
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.model.states import AttemptKind, Outcome, RunStatus, Stage
 from dci_pipeline.runners import discover, extract, fetch, judge, resolve, run_log, write_fetched, write_judged
+from dci_pipeline.runners.clock import DatabaseClock
 from dci_pipeline.runners.context import RunContext, RunOptions, Transport
 from dci_pipeline.runners.drain import drain
 from dci_pipeline.runners.lease import LeaseKeeper
@@ -51,7 +52,7 @@ def open_run(
         run_log.begin(conn, row, options)
         for day in windows:
             attempts.ensure_month(conn, day)
-    offset = options.clock_offset
+    offset, clock = options.clock_offset, DatabaseClock(stores.registry.now)
     lease = LeaseKeeper(stores.registry, spec.id, run_id) if row["live"] else None
     return RunContext(
         settings=settings,
@@ -61,7 +62,7 @@ def open_run(
         windows=tuple(sorted(windows)),
         live=row["live"],
         started_at=row["started_at"],
-        clock=lambda: stores.registry.now() + offset,
+        clock=lambda: clock() + offset,
         options=options,
         lease=lease,
         token=lease.acquire() if lease is not None else None,
