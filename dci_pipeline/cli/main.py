@@ -65,6 +65,8 @@ FAMILIES = {
 """Command → module of this package, in the order of `dci --help`."""
 
 OK, FAILED, MISUSED = 0, 1, 2
+_EACH_TRY = "Retrying failed database connection"
+"""How a line of dagster-postgres begins."""
 _INTERRUPTED = 130
 """What Typer makes of a KeyboardInterrupt."""
 _LEVELS = {"debug": logging.DEBUG, "info": logging.WARNING, "warn": logging.WARNING, "error": logging.ERROR}
@@ -138,4 +140,10 @@ def _usage_sentence(exc: click.ClickException) -> str:
 
 
 def _set_up_logging() -> None:
-    logging.basicConfig(level=_LEVELS[load_settings().log_level], format="%(levelname)s %(name)s: %(message)s")
+    level = _LEVELS[load_settings().log_level]
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    if level > logging.DEBUG:
+        # While a database is away the libraries tell of each try; whoever needs it says in one sentence that it is.
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(lambda record: not record.getMessage().startswith(_EACH_TRY))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from dci_pipeline.defs.assets import asset_key
-from dci_pipeline.defs.instance import ensure_instance
+from dci_pipeline.defs.instance import opened_instance
 from dci_pipeline.model.states import Stage
 from dci_pipeline.settings import Settings
 
@@ -17,7 +17,7 @@ def forget_connector(settings: Settings, connector: str, *, is_dry: bool = False
     """Deletes runs that were this connector's alone and wipes its assets; gives how many of each.
 
     A run that several connectors shared stays: Dagster hides its events of the wiped assets. Idempotent."""
-    with dg.DagsterInstance.from_config(str(ensure_instance(settings))) as instance:
+    with opened_instance(settings) as instance:
         keys = [asset_key(connector, stage) for stage in Stage]
         known = [key for key in keys if instance.has_asset_key(key)]
         runs = list(_iter_own_runs(instance, connector))

@@ -1,13 +1,31 @@
-"""The Dagster instance's folder, made and kept up to date from the one template that ships with the package."""
+"""The Dagster instance: its folder, kept up to date from the one template that ships, and the door to its storage."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from dci_pipeline.errors import SettingsError
+import dagster as dg
+from dagster_postgres.utils import DagsterPostgresException
+from sqlalchemy.exc import DBAPIError
+
+from dci_pipeline.errors import SettingsError, StoreUnavailable
 from dci_pipeline.settings import Settings
 
 TEMPLATE = Path(__file__).with_name("dagster.yaml")
 """The only copy; the `dagster.yaml` at the repo's root is a link to it."""
+
+
+@contextmanager
+def opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    """The instance while the block runs. Its storage's own errors come out as StoreUnavailable."""
+    try:
+        with dg.DagsterInstance.from_config(str(ensure_instance(settings))) as instance:
+            yield instance
+    except (DagsterPostgresException, DBAPIError) as exc:
+        cause = str(exc.__cause__ or exc).splitlines()[0]
+        where = "DCI_DAGSTER_DATABASE_URL" if settings.dagster_database_url else "the registry's server"
+        raise StoreUnavailable("Dagster's storage", where, cause) from exc
 
 
 def ensure_instance(settings: Settings) -> Path:

@@ -14,7 +14,7 @@ from dci_pipeline.defs.build import definitions_of
 from dci_pipeline.defs.config import STAGES_OF_TASK, run_config
 from dci_pipeline.defs.failures import failure_sentences
 from dci_pipeline.defs.forget import forget_connector
-from dci_pipeline.defs.instance import ensure_instance
+from dci_pipeline.defs.instance import opened_instance
 from dci_pipeline.defs.local import run_due
 from dci_pipeline.defs.pruning import prune
 from dci_pipeline.defs.resources import Pipeline
@@ -50,7 +50,7 @@ def launch_run(
     pipeline = Pipeline(settings, [spec])
     try:
         day = partition or pipeline.stores.registry.now().date()
-        with dg.DagsterInstance.from_config(str(ensure_instance(settings))) as instance:
+        with opened_instance(settings) as instance:
             return _execute(pipeline, spec, replace(options, task=task), day, instance)
     finally:
         pipeline.close()

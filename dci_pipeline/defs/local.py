@@ -8,7 +8,7 @@ import dagster as dg
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.defs.build import definitions_of
 from dci_pipeline.defs.config import task_of
-from dci_pipeline.defs.instance import ensure_instance
+from dci_pipeline.defs.instance import opened_instance
 from dci_pipeline.defs.resources import Pipeline
 from dci_pipeline.defs.sensors import connectors_of, look_for_work
 from dci_pipeline.defs.wishes import wished
@@ -24,7 +24,7 @@ def run_due(settings: Settings) -> Iterator[dict[str, Any]]:
     found = load_connectors(settings.config_dir, settings.connectors)
     pipeline = Pipeline(settings, found.enabled)
     try:
-        with dg.DagsterInstance.from_config(str(ensure_instance(settings))) as instance:
+        with opened_instance(settings) as instance:
             definitions = definitions_of(settings, found.enabled, pipeline)
             for request in look_for_work(pipeline, found.problems, instance).requests:
                 yield _run(definitions, instance, request)

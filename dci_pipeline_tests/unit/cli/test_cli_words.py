@@ -1,6 +1,7 @@
 """How values, times and changes read, and how a command line that does not fit is answered."""
 
 import json
+import logging
 import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -219,3 +220,15 @@ def test_the_schema_is_json_with_a_dialect(capsys: pytest.CaptureFixture[str]) -
     assert json.loads(text)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert json.loads(line) == json.loads(text)
     assert line.count("\n") == 1
+
+
+def test_a_command_does_not_tell_of_each_try_to_reach_a_database(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    assert run(["schema"]) == 0
+    logging.getLogger("psycopg.pool").warning("error connecting in 'pool-1'")
+    root.warning("Retrying failed database connection: refused")
+    root.warning("something else")
+    assert capsys.readouterr().err == "WARNING root: something else\n"
