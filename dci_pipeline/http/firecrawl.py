@@ -6,17 +6,18 @@ headers than the content type, and gives text only: the page is UTF-8 whatever i
 """
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
 from dci_pipeline.http.messages import FetchReply
 from dci_pipeline.http.paid import (
     OVERHEAD_S,
+    TIMEOUT,
     TIMEOUT_S,
-    Api,
     ApiAnswer,
     ApiFailed,
+    ApiRung,
     PaidReply,
     PaidRequest,
     as_int,
@@ -51,20 +52,13 @@ _REFUSALS = {
 """Answers that are given before anything is fetched; none costs a credit."""
 
 
-class FirecrawlRung:
+class FirecrawlRung(ApiRung):
     """Firecrawl as a rung; one a process."""
 
     name, level, price = NAME, LEVEL, PRICE
 
     def __init__(self, settings: Settings, key: str) -> None:
-        self._api, self._key = Api(settings, settings.firecrawl_url, key), key
-
-    async def __aenter__(self) -> Self:
-        await self._api.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._api.__aexit__(*error)
+        super().__init__(settings, settings.firecrawl_url, key)
 
     async def fetch(self, request: PaidRequest) -> PaidReply:
         call = httpx.Request(
@@ -72,7 +66,7 @@ class FirecrawlRung:
             f"{self._api.base_url}/v2/scrape",
             headers={"Authorization": f"Bearer {self._key}"},
             json=scrape_body(request),
-            extensions={"timeout": httpx.Timeout(TIMEOUT_S, connect=10.0).as_dict()},
+            extensions={"timeout": TIMEOUT.as_dict()},
         )
         try:
             answer = await self._api.ask(call, most_bytes(request))

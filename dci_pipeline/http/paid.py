@@ -29,6 +29,7 @@ KEYS: Mapping[int, str] = {3: "FIRECRAWL_API_KEY", 4: "SCRAPFLY_API_KEY"}
 """Rung → the variable without which there is none."""
 TIMEOUT_S = 90.0
 """Of one call, with the provider's own waiting and rendering; what takes longer is rarely a page."""
+TIMEOUT = httpx.Timeout(TIMEOUT_S, connect=10.0)
 TOTAL_S = 100.0
 """Of one call until its last byte: an API that drips would hold a page, and its credits, for ever."""
 OVERHEAD_S = 10.0
@@ -116,7 +117,7 @@ class Api:
         logging.getLogger("httpx").addFilter(_without_urls)
         self._client = httpx.AsyncClient(
             verify=make_ssl_context(self._settings),
-            timeout=httpx.Timeout(TIMEOUT_S, connect=10.0),
+            timeout=TIMEOUT,
             follow_redirects=False,
             trust_env=False,
         )
@@ -155,6 +156,20 @@ class Api:
 
     def _sentence(self, exc: Exception) -> str:
         return f"{httpx.URL(self.base_url).host} gave no whole answer: {type(exc).__name__}"
+
+
+class ApiRung:
+    """A provider as a rung, one a process; an async context manager over its API."""
+
+    def __init__(self, settings: Settings, base_url: str, key: str) -> None:
+        self._api, self._key = Api(settings, base_url, key), key
+
+    async def __aenter__(self) -> Self:
+        await self._api.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._api.__aexit__(*error)
 
 
 async def _read(response: httpx.Response, max_bytes: int) -> bytes:

@@ -9,17 +9,18 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
 from dci_pipeline.http.messages import FetchReply
 from dci_pipeline.http.paid import (
     OVERHEAD_S,
+    TIMEOUT,
     TIMEOUT_S,
-    Api,
     ApiAnswer,
     ApiFailed,
+    ApiRung,
     PaidReply,
     PaidRequest,
     as_int,
@@ -59,20 +60,13 @@ page that the provider's browser made of it."""
 _WALL_HEADERS = ("cf-mitigated", "x-amzn-waf-action", "x-vercel-mitigated", "x-sucuri-block", "x-datadome")
 
 
-class ScrapflyRung:
+class ScrapflyRung(ApiRung):
     """Scrapfly as a rung; one a process."""
 
     name, level, price = NAME, LEVEL, PRICE
 
     def __init__(self, settings: Settings, key: str) -> None:
-        self._api, self._key = Api(settings, settings.scrapfly_url, key), key
-
-    async def __aenter__(self) -> Self:
-        await self._api.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._api.__aexit__(*error)
+        super().__init__(settings, settings.scrapfly_url, key)
 
     async def fetch(self, request: PaidRequest) -> PaidReply:
         try:
@@ -87,7 +81,7 @@ class ScrapflyRung:
         return httpx.Request(
             "GET",
             url.copy_merge_params({**query, "key": self._key}),
-            extensions={"timeout": httpx.Timeout(TIMEOUT_S, connect=10.0).as_dict()},
+            extensions={"timeout": TIMEOUT.as_dict()},
         )
 
     async def _with_object(self, request: PaidRequest, answer: ApiAnswer, found: PaidReply) -> PaidReply:

@@ -23,8 +23,8 @@ _WITH_BODY = frozenset({200, 203})
 _NOTHING_WORTH = re.compile(rb"[\s\x00]*(?:\xef\xbb\xbf)?[\s\x00]*")
 
 
-class ReplyFacts(Protocol):
-    """What is judged of an answer; every rung's reply has it."""
+class AnswerFacts(Protocol):
+    """What is judged of an answer whose body may not have been read."""
 
     @property
     def outcome(self) -> Outcome | None: ...
@@ -35,9 +35,14 @@ class ReplyFacts(Protocol):
     @property
     def headers(self) -> Mapping[str, str]: ...
     @property
-    def body(self) -> bytes: ...
-    @property
     def final_url(self) -> str: ...
+
+
+class ReplyFacts(AnswerFacts, Protocol):
+    """What is judged of a page; every rung's reply has it."""
+
+    @property
+    def body(self) -> bytes: ...
     @property
     def is_truncated(self) -> bool: ...
     @property

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
 
 from dci_pipeline.model.states import Outcome
+from dci_pipeline.stages.fetch import AnswerFacts
 
 
 class LinkState(StrEnum):
@@ -24,21 +24,6 @@ class LinkState(StrEnum):
     """It gave no word on the page: too many requests, a wall, a login."""
     REFUSED = "refused"
     """It may not be asked: robots.txt, the opt-out list, the address guard."""
-
-
-class LinkReply(Protocol):
-    """What is judged of an answer."""
-
-    @property
-    def outcome(self) -> Outcome | None: ...
-    @property
-    def error(self) -> str | None: ...
-    @property
-    def status(self) -> int | None: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    @property
-    def final_url(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +54,7 @@ _NO_HOST = frozenset({Outcome.DNS, Outcome.TLS})
 _FOR_NOW = frozenset({Outcome.ROBOTS_UNREACHABLE, Outcome.SKIPPED})
 
 
-def wants_get(head: LinkReply) -> bool:
+def wants_get(head: AnswerFacts) -> bool:
     """Whether a HEAD is to be followed by a GET before anything is said: servers refuse it, and answer it wrongly.
 
     Some only break the connection. Not where the host asks to wait, nor where no other request would get further."""
@@ -78,13 +63,13 @@ def wants_get(head: LinkReply) -> bool:
     return head.status is not None and head.status >= 400 and not asks_to_wait(head)
 
 
-def asks_to_wait(reply: LinkReply) -> bool:
+def asks_to_wait(reply: AnswerFacts) -> bool:
     """Too many requests, or a Retry-After: nothing is asked now, and nothing is known."""
     status = reply.status or 0
     return status == 429 or (status >= 400 and "retry-after" in reply.headers)
 
 
-def judge_link(reply: LinkReply, *, wall: str | None, leads_away: bool) -> LinkVerdict:
+def judge_link(reply: AnswerFacts, *, wall: str | None, leads_away: bool) -> LinkVerdict:
     """The state by the last answer. `wall` names the bot wall that gave it, `leads_away` says it is another site's."""
     if leads_away:
         return LinkVerdict(state=LinkState.REDIRECTED, note=f"it leads to {reply.final_url[:200]}")

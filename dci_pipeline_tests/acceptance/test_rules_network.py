@@ -404,6 +404,9 @@ def test_an_offline_run_needs_no_lease(world: World) -> None:
     world.turn_into_past()
     first = world.open()
     world.recompute()
+    runs = world.rows("select live, status from connector_runs where run_id <> %s order by started_at", first.run_id)
+    assert runs[-1] == {"live": False, "status": "ok"}
+    assert world.column("select run_id from leases") == [first.run_id]
     finish_run(first)
 
 
@@ -414,7 +417,9 @@ def test_a_dead_holder_gives_way_at_once(world: World) -> None:
     holder = world.open()
     finish_run(holder)
     world.execute("update leases set process = %s, expires_at = now() + interval '1 minute', run_id = 'gone'", name)
-    finish_run(world.open())
+    taker = world.open()
+    assert world.column("select run_id from leases") == [taker.run_id]
+    finish_run(taker)
 
 
 def test_a_holder_that_lives_does_not_give_way(world: World) -> None:
