@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from dci_pipeline_tests.corpora.report import CorporaReport
+
 NOT_TO_BE_HAD = "real server not tested"
 """Start of the one reason for a skip that is let through: there is no ClickHouse server, only its engine."""
 
@@ -68,6 +70,7 @@ class Strictness:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(CorporaReport(), "dci-corpora")
     is_worker = hasattr(config, "workerinput")
     if os.environ.get("DCI_REQUIRE_ALL") == "1" and not is_worker:
         config.pluginmanager.register(Strictness(), "dci-strictness")

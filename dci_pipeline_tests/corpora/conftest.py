@@ -3,21 +3,18 @@
 The folder comes from `DCI_CORPORA`; where it is unset, the whole folder of tests skips with a message. Every set ends
 in one call of `score`, which refuses more than 5 % exclusions and asserts target and floor over the records that bind.
 A record that does not count is named by its id: excluded, with the section of the standard that it breaks, or not
-asked, with the function that the product does not have. All scores are printed after the run and written as JSON to
-`DCI_CORPORA_REPORT` (default: pytest's temporary folder; a worker of pytest-xdist adds its name to the file's).
+asked, with the function that the product does not have. The session prints all scores in its end (`report`).
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from dci_pipeline_tests.corpora.report import RESULTS
 from dci_pipeline_tests.corpora.scores import Record, Row, check, iter_told, result_of
-
-RESULTS = pytest.StashKey[dict[str, Row]]()
 
 Score = Callable[..., None]
 
@@ -45,22 +42,13 @@ def load_set(corpora_dir: Path) -> Callable[[str], list[Record]]:
 
 
 @pytest.fixture(scope="session")
-def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Scores by set name, written as JSON when the session ends."""
-    collected: dict[str, Row] = {}
-    request.config.stash[RESULTS] = collected
-    yield collected
-    default = tmp_path_factory.getbasetemp() / "corpora.json"
-    path = Path(os.environ.get("DCI_CORPORA_REPORT") or default)
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker:
-        path = path.with_name(f"{path.stem}.{worker}{path.suffix}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(collected, indent=1, sort_keys=True, ensure_ascii=False), encoding="utf-8")
+def results(request: pytest.FixtureRequest) -> dict[str, Row]:
+    """Scores by set name, which the session tells when it ends."""
+    return request.config.stash.setdefault(RESULTS, {})
 
 
 @pytest.fixture
-def score(results: dict[str, Any]) -> Score:
+def score(results: dict[str, Row]) -> Score:
     """Records a set's result and asserts it.
 
     `score(set_name, passed_ids, failed_ids, excluded, target=0.995, floor=0.998, not_asked=…)`. `excluded` maps an id
@@ -87,13 +75,3 @@ def score(results: dict[str, Any]) -> Score:
         check(set_name, row, passed, failed)
 
     return record
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints passed/total of each set and the ids that do not count, so that CI's log shows them."""
-    collected = config.stash.get(RESULTS, {})
-    if collected:
-        terminalreporter.section("corpora")
-    for name, row in sorted(collected.items()):
-        for line in iter_told(name, row):
-            terminalreporter.write_line(line)

@@ -47,6 +47,33 @@ COMPARED = {
 WHERE = {"captures": "kind = 'page'", "objects": "hash in (select content_hash from captures where kind = 'page')"}
 
 
+TEMPLATE = "kill_template"
+"""A migrated database that each case's is a copy of."""
+
+
+@dataclass(slots=True)
+class Runner:
+    """A process that has everything imported and forks for each run."""
+
+    process: "subprocess.Popen[str]"
+
+    def run(self, asked: dict[str, Any], environment: dict[str, str], errors: Path) -> int:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        order = {"asked": asked, "environment": environment, "errors": str(errors)}
+        print(json.dumps(order), file=self.process.stdin, flush=True)
+        return int(self.process.stdout.readline())
+
+
+@contextmanager
+def run_runner() -> Iterator[Runner]:
+    command = [sys.executable, "-m", "dci_pipeline_tests.kill.victim"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield Runner(process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
 @dataclass(slots=True)
 class Servers:
     """Stores that all cases share; each case has a database of its own on them."""
@@ -56,6 +83,7 @@ class Servers:
     root: Path
     site: servers_http.Site
     halls: HallSite
+    runner: Runner
 
 
 @dataclass(slots=True)
@@ -77,25 +105,16 @@ class Case:
 
     @property
     def url(self) -> str:
-        return self.servers.postgres.rpartition("/")[0] + f"/{self.name}"
+        return _database_url(self.servers.postgres, self.name)
 
     def analytics(self) -> AnalyticsStore:
         return AnalyticsStore(self.servers.clickhouse, self.name)
 
-    def start(self, *, kill_at: int | None = None, days: int = 0, **order: Any) -> "subprocess.Popen[str]":
-        """A run in a process group of its own."""
-        asked = {"yaml": str(self.home / "halls.yaml"), "kill_at": kill_at, "log": str(self.log), "days": days, **order}
-        environment = {
-            **os.environ,
-            "DATABASE_URL": self.url,
-            "CLICKHOUSE_URL": self.servers.clickhouse,
-            "CLICKHOUSE_DB": self.name,
-            "DCI_HOME": str(self.home),
-            "DCI_ALLOW_PRIVATE": "127.0.0.0/8",
-        }
+    def start(self, **order: Any) -> "subprocess.Popen[str]":
+        """A run beside others, in a process group of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "dci_pipeline_tests.kill.victim", json.dumps(asked)],
-            env=environment,
+            [sys.executable, "-m", "dci_pipeline_tests.kill.victim", json.dumps(self._asked(**order))],
+            env=self._environment(),
             start_new_session=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -103,11 +122,24 @@ class Case:
         )
 
     def run(self, **order: Any) -> int:
-        """A run to its end; its exit status, -9 where it was killed."""
-        process = self.start(**order)
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode in (0, -9), errors
-        return process.returncode
+        """A run to its end, in a process group of its own; its exit status, -9 where it was killed."""
+        errors = self.home / "errors.txt"
+        status = self.servers.runner.run(self._asked(**order), self._environment(), errors)
+        assert status in (0, -9), errors.read_text()
+        return status
+
+    def _asked(self, *, kill_at: int | None = None, days: int = 0, **order: Any) -> dict[str, Any]:
+        return {"yaml": str(self.home / "halls.yaml"), "kill_at": kill_at, "log": str(self.log), "days": days, **order}
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "DATABASE_URL": self.url,
+            "CLICKHOUSE_URL": self.servers.clickhouse,
+            "CLICKHOUSE_DB": self.name,
+            "DCI_HOME": str(self.home),
+            "DCI_ALLOW_PRIVATE": "127.0.0.0/8",
+        }
 
     def boundaries(self) -> list[tuple[str, str]]:
         """(stage, boundary) of every boundary that the watched runs passed, in order."""
@@ -156,8 +188,11 @@ def run_servers() -> Iterator[Servers]:
     root.chmod(0o755)
     postgres, engine = EmbeddedPostgres(root / "postgres"), EmbeddedClickHouse(root / "clickhouse")
     halls = HallSite()
-    with servers_http.serve({"*": halls.answer}) as site:
-        yield Servers(postgres=postgres.acquire(), clickhouse=engine.acquire(), root=root, site=site, halls=halls)
+    with servers_http.serve({"*": halls.answer}) as site, run_runner() as runner:
+        url, clickhouse = postgres.acquire(), engine.acquire()
+        _make_database(url, TEMPLATE)
+        schema.migrate(_database_url(url, TEMPLATE))
+        yield Servers(postgres=url, clickhouse=clickhouse, root=root, site=site, halls=halls, runner=runner)
     engine.release()
     postgres.release()
     shutil.rmtree(root, ignore_errors=True)
@@ -168,13 +203,20 @@ def make_case(servers: Servers) -> Case:
     servers.halls.pages = pages()
     servers.site.asked.clear()
     name = f"kill_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(servers.postgres, autocommit=True) as conn:
-        conn.execute(f"create database {name}")
+    _make_database(servers.postgres, f"{name} template {TEMPLATE}")
     home = servers.root / name
     home.mkdir()
     case = Case(servers, home, name)
-    schema.migrate(case.url)
     store = case.analytics()
     store.migrate()
     store.close()
     return case
+
+
+def _make_database(postgres: str, name: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as conn:
+        conn.execute(f"create database {name}")
+
+
+def _database_url(postgres: str, name: str) -> str:
+    return postgres.rpartition("/")[0] + f"/{name}"
