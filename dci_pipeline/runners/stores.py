@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dci_pipeline.settings import Settings
-from dci_pipeline.stores import schema
+from dci_pipeline.stores import revisions
 from dci_pipeline.stores.analytics import Analytics, MemoryAnalytics, open_analytics
 from dci_pipeline.stores.archive import ArchiveStore, open_archive, open_overlay
 from dci_pipeline.stores.embedded.urls import registry_url
@@ -32,9 +32,9 @@ def open_stores(settings: Settings) -> Stores:
     Raises StoreUnavailable, SchemaMismatch."""
     url = registry_url(settings)
     if settings.is_embedded_postgres:
-        schema.migrate(url)
+        _migrate(url)
     else:
-        schema.require(url)
+        revisions.require(url)
     return Stores(
         registry=Registry(url),
         archive=open_archive(settings),
@@ -47,9 +47,16 @@ def open_shadow(settings: Settings, connector: str) -> Stores:
     """Stores that read through and keep nothing, for a dry run of one connector; only host rates persist."""
     url = registry_url(settings)
     if settings.is_embedded_postgres:
-        schema.migrate(url)
+        _migrate(url)
     return Stores(
         registry=ShadowRegistry(url, connector),
         archive=open_overlay(open_archive(settings)),
         analytics=MemoryAnalytics(),
     )
+
+
+def _migrate(url: str) -> None:
+    if revisions.current(url) != revisions.head():
+        from dci_pipeline.stores import schema  # imports Alembic and the models: half a second that few starts need
+
+        schema.migrate(url)

@@ -1,4 +1,4 @@
-"""The registry's schema: migrated by Alembic, checked before use, held equal to the models by a test."""
+"""The registry's schema: migrated by Alembic, held equal to the models by a test."""
 
 import re
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.exc import OperationalError
 
-from dci_pipeline.errors import SchemaMismatch, StoreUnavailable
+from dci_pipeline.errors import StoreUnavailable
 from dci_pipeline.stores import tables
+from dci_pipeline.stores.revisions import head
 
 _FOLDER = Path(__file__).parent / "migrations"
 _MONTH = re.compile(r"attempts_\d{4}_\d{2}$")
@@ -38,13 +38,6 @@ def _config() -> Config:
     return config
 
 
-def head() -> str:
-    """Revision that this release needs."""
-    wanted = ScriptDirectory.from_config(_config()).get_current_head()
-    assert wanted is not None
-    return wanted
-
-
 @contextmanager
 def _connect(url: str) -> Iterator[sa.Connection]:
     engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
@@ -55,12 +48,6 @@ def _connect(url: str) -> Iterator[sa.Connection]:
         raise StoreUnavailable("Postgres", engine.url.render_as_string(), str(exc.orig).split("\n")[0]) from exc
     finally:
         engine.dispose()
-
-
-def current(url: str) -> str | None:
-    """Revision of the database; None when it has no schema."""
-    with _connect(url) as connection:
-        return MigrationContext.configure(connection).get_current_revision()
 
 
 def migrate(url: str) -> tuple[str | None, str]:
@@ -81,13 +68,6 @@ def migrate(url: str) -> tuple[str | None, str]:
             connection.execute(sa.text("select pg_advisory_unlock(:k)"), {"k": _LOCK})
             connection.commit()
     return before, head()
-
-
-def require(url: str) -> None:
-    """Raises SchemaMismatch unless the database is at this release's schema."""
-    found = current(url)
-    if found != head():
-        raise SchemaMismatch(found, head())
 
 
 def differences(url: str) -> list[Any]:

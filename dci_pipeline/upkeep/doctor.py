@@ -12,7 +12,7 @@ from pathlib import Path
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.errors import DciError, StoreError
 from dci_pipeline.settings import Settings
-from dci_pipeline.stores import schema
+from dci_pipeline.stores import revisions
 from dci_pipeline.stores.analytics import open_analytics, parse_address
 from dci_pipeline.stores.archive import open_archive
 from dci_pipeline.stores.embedded import registry_url
@@ -103,7 +103,7 @@ def _registry(settings: Settings) -> StoreReport:
         try:
             with registry.transaction() as conn:
                 version, size = read.server_version(conn), read.database_bytes(conn)
-            found = schema.current(registry.url)
+            found = revisions.current(registry.url)
         finally:
             registry.close()
         return registry.where, f"PostgreSQL {version}, schema {found or 'none'}, {size / MIB:.0f} MB"
@@ -159,8 +159,8 @@ def _down(report: StoreReport) -> Iterator[Finding]:
 def _ask_registry(settings: Settings) -> tuple[int | None, list[Finding]]:
     registry = Registry(registry_url(settings))
     try:
-        found = schema.current(registry.url)
-        if found != schema.head():
+        found = revisions.current(registry.url)
+        if found != revisions.head():
             return None, [_old_schema(found)]
         with registry.transaction() as conn:
             queued = outbox.size(conn)
@@ -179,7 +179,7 @@ def _old_schema(found: str | None) -> Finding:
     return Finding(
         severity=Severity.CRITICAL,
         subject="registry",
-        problem=f"the schema is {found or 'missing'}, this release needs {schema.head()}",
+        problem=f"the schema is {found or 'missing'}, this release needs {revisions.head()}",
         cure="run `dci migrate`",
     )
 

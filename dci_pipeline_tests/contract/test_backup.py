@@ -14,7 +14,7 @@ import pytest
 
 from dci_pipeline.errors import SettingsError, StoreError, UserError
 from dci_pipeline.settings import Settings
-from dci_pipeline.stores import pg_dump, schema
+from dci_pipeline.stores import pg_dump, revisions, schema
 from dci_pipeline.stores.pg.bulk import query
 from dci_pipeline.stores.registry import Registry
 from dci_pipeline.upkeep import backup
@@ -61,7 +61,7 @@ def test_a_backup_is_restored_into_an_empty_database(registry: Registry, registr
     _restore(made.pg_restore, restored.url, folder / "registry.dump")
     with restored.transaction() as conn:
         assert conn.execute("select url from documents").fetchall() == [{"url": "https://acme.example/ä"}]
-    schema.require(restored.url)
+    revisions.require(restored.url)
     assert schema.differences(restored.url) == []
     restored.close()
 
@@ -82,7 +82,7 @@ def test_a_backup_lists_the_archives_keys_and_says_what_it_is(registry: Registry
     folder = Path(made.folder)
     assert gzip.decompress((folder / "archive-keys.tsv.gz").read_bytes()) == b"raw/acme/d1/h1.html.zst\th1\t40\n"
     facts = json.loads((folder / "backup.json").read_text())
-    assert (facts["archive_keys"], facts["archive_bytes"], facts["schema"]) == (1, 40, schema.head())
+    assert (facts["archive_keys"], facts["archive_bytes"], facts["schema"]) == (1, 40, revisions.head())
     assert facts["dump_bytes"] == (folder / "registry.dump").stat().st_size > 1000
     assert folder.stat().st_mode & 0o077 == 0, "a backup is its owner's alone"
 

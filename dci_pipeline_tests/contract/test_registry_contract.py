@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from alembic.script import ScriptDirectory
 
 from dci_pipeline.errors import LeaseHeld, LeaseLost, SchemaMismatch, StoreUnavailable
 from dci_pipeline.model.extraction import PageChange
@@ -35,8 +36,8 @@ from dci_pipeline.model.states import (
     Verdict,
     Via,
 )
-from dci_pipeline.stores import schema
-from dci_pipeline.stores.pg import attempts, content, documents, entities, hosts, outbox, runs
+from dci_pipeline.stores import revisions, schema
+from dci_pipeline.stores.pg import attempts, content, documents, entities, hosts, outbox, page_changes, runs
 from dci_pipeline.stores.registry import Registry, ShadowRegistry
 
 DAY = date(2026, 3, 14)
@@ -182,14 +183,25 @@ def capture(of: Attempt, body: str, at: datetime = NOON) -> Capture:
 @BOTH
 def test_migrations_give_exactly_the_models_schema(database: str) -> None:
     assert schema.differences(database) == []
-    assert schema.migrate(database) == ("0003", "0003")
+    assert schema.migrate(database) == ("0004", "0004")
 
 
 @BOTH
 def test_a_database_without_schema_is_refused_with_the_cure(database: str) -> None:
     base, _, _ = database.rpartition("/")
     with pytest.raises(SchemaMismatch, match=r"schema none, this release needs \d+; run `dci migrate`"):
-        schema.require(f"{base}/postgres")
+        revisions.require(f"{base}/postgres")
+
+
+@BOTH
+def test_the_revision_is_read_as_alembic_reads_it(database: str) -> None:
+    assert revisions.head() == ScriptDirectory(str(revisions.FOLDER.parent)).get_current_head()
+    assert revisions.current(database) == revisions.head()
+
+
+def test_the_revision_of_a_server_that_is_down_is_one_sentence_without_its_password() -> None:
+    with pytest.raises(StoreUnavailable, match=r"^Postgres at 127\.0\.0\.1:1/dci does not answer"):
+        revisions.current("postgresql://dci:secret@127.0.0.1:1/dci")
 
 
 def test_a_server_that_is_down_is_one_sentence_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -527,9 +539,9 @@ def test_an_entity_shows_what_its_latest_body_says(registry: Registry, connector
 def test_replacing_a_window_removes_what_is_no_longer_true(registry: Registry, connector: str) -> None:
     kept, dropped = (_change(connector, name) for name in ("kept", "dropped"))
     with registry.transaction() as conn:
-        content.insert_changes(conn, [kept, dropped], "r1")
-        assert content.delete_changes(conn, connector, [DAY], [kept.id]) == [(dropped.id, DAY)]
-        content.insert_changes(conn, [replace(kept, significance=60)], "r2")
+        page_changes.insert_changes(conn, [kept, dropped], "r1")
+        assert page_changes.delete_changes(conn, connector, [DAY], [kept.id]) == [(dropped.id, DAY, dropped.to_version)]
+        page_changes.insert_changes(conn, [replace(kept, significance=60)], "r2")
         rows = conn.execute("select id, significance from page_changes where connector = %s", (connector,)).fetchall()
     assert rows == [{"id": kept.id, "significance": 60}]
 
