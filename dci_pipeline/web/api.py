@@ -9,11 +9,12 @@ from starlette.responses import JSONResponse, Response
 
 from dci_pipeline.errors import StoreError, UnknownThingError
 from dci_pipeline.model.states import ChangeKind, Confirmation, RunStatus
-from dci_pipeline.stores.pg import crawlers, site_work
+from dci_pipeline.stores.pg import crawlers, reviews, site_work
 from dci_pipeline.stores.pg import site as rows
 from dci_pipeline.web.access import Program
 from dci_pipeline.web.metrics import exposition
 from dci_pipeline.web.pages.changes import cursor_of
+from dci_pipeline.web.pages.work import run_cursor, run_place
 from dci_pipeline.web.site import TheSite
 
 router = APIRouter(prefix="/api/v1", tags=["read"])
@@ -63,6 +64,7 @@ class ChangeOut(Out):
     summary: str
     reasons: list[Any]
     fields: list[Any]
+    edits: list[Any]
     from_version: str | None
     to_version: str
 
@@ -104,6 +106,12 @@ class EntityOut(Out):
     removed_at: datetime | None
 
 
+class EntitiesOut(Out):
+    entities: list[EntityOut]
+    next: str | None
+    """Cursor of the next page; null on the last."""
+
+
 class StatementOut(Out):
     id: str
     property: str
@@ -134,6 +142,31 @@ class RunOut(Out):
     finished_at: datetime | None
     stats: dict[str, Any]
     error: str | None
+
+
+class RunsOut(Out):
+    runs: list[RunOut]
+    next: str | None
+    """Cursor of the next page; null on the last."""
+
+
+class ReviewOut(Out):
+    id: str
+    kind: str
+    connector: str
+    host: str
+    rule: str
+    url: str
+    opened_at: datetime
+
+
+class AlertOut(Out):
+    id: str
+    kind: str
+    subject: str
+    severity: str
+    message: str
+    opened_at: datetime
 
 
 @router.get("/queue", response_model=QueueOut)
@@ -188,20 +221,24 @@ def document(site: TheSite, visitor: Program, key: str) -> Any:
         return _found(rows.document(conn, key), "document", key)
 
 
-@router.get("/entities", response_model=list[EntityOut])
+@router.get("/entities", response_model=EntitiesOut)
 def entities(
     site: TheSite,
     visitor: Program,
     type: str | None = None,
     connector: str | None = None,
     q: str | None = None,
-    page: Annotated[int, Query(ge=0, le=400)] = 0,
+    gone: bool = False,
+    cursor: Cursor = "",
+    limit: Limit = 100,
 ) -> Any:
-    """Known things by type and name, 50 a page."""
+    """Known things by type and name; `gone` gives only those that are gone."""
     with site.read() as conn:
-        return rows.entities(conn, type_=type, connector=connector, text=q, only_gone=False, page=page)[
-            : rows.PAGE_ROWS
-        ]
+        found = rows.entities(
+            conn, type_=type, connector=connector, text=q, only_gone=gone, after=cursor or None, rows=limit
+        )
+    shown = found[:limit]
+    return {"entities": shown, "next": shown[-1]["id"] if len(found) > limit else None}
 
 
 @router.get("/entities/{key}", response_model=EntityDetailOut)
@@ -211,18 +248,34 @@ def entity(site: TheSite, visitor: Program, key: str) -> Any:
         return {**_found(rows.entity(conn, key), "entity", key), "statements": rows.statements(conn, key)}
 
 
-@router.get("/runs", response_model=list[RunOut])
+@router.get("/runs", response_model=RunsOut)
 def runs(
     site: TheSite,
     visitor: Program,
     connector: str | None = None,
     status: RunStatus | None = None,
-    before: datetime | None = None,
+    cursor: Cursor = "",
     limit: Limit = 100,
 ) -> Any:
-    """Runs, newest first; `before` is the start of the last one seen."""
+    """Runs, newest first, a row a source."""
     with site.read() as conn:
-        return site_work.runs(conn, connector=connector, status=status, before=before, rows=limit)[:limit]
+        found = site_work.runs(conn, connector=connector, status=status, before=run_place(cursor), rows=limit)
+    shown = found[:limit]
+    return {"runs": shown, "next": run_cursor(shown[-1]) if len(found) > limit else None}
+
+
+@router.get("/reviews", response_model=list[ReviewOut])
+def open_reviews(site: TheSite, visitor: Program, connector: str | None = None) -> Any:
+    """What a person must decide, the oldest first; 500 at most."""
+    with site.read() as conn:
+        return reviews.page(conn, connector=connector, rows=500)[:500]
+
+
+@router.get("/alerts", response_model=list[AlertOut])
+def open_alerts(site: TheSite, visitor: Program) -> Any:
+    """What an operator should see, the gravest first; 200 at most."""
+    with site.read() as conn:
+        return site_work.alerts(conn)
 
 
 def _found(row: Any, kind: str, key: str) -> Any:

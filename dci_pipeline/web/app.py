@@ -12,11 +12,22 @@ from dci_pipeline.errors import DciError, StoreUnavailable, UnknownThingError
 from dci_pipeline.web import api
 from dci_pipeline.web.access import Forbidden, LoginNeeded, TooManyTries, Visitor, visitor_of
 from dci_pipeline.web.headers import SecureHeaders
-from dci_pipeline.web.pages import captures, changes, connectors, crawlers, documents, entities, home, login, work
+from dci_pipeline.web.pages import (
+    captures,
+    changes,
+    connectors,
+    crawlers,
+    documents,
+    entities,
+    home,
+    login,
+    reviews,
+    work,
+)
 from dci_pipeline.web.render import query, render
 from dci_pipeline.web.site import Site, site_of
 
-PAGES = (home, login, crawlers, changes, documents, captures, entities, connectors, work)
+PAGES = (home, login, crawlers, changes, documents, captures, entities, connectors, reviews, work)
 FOR_MACHINES = ("/api/", "/metrics", "/healthz", "/changes.rss", "/changes.json")
 
 

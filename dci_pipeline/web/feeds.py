@@ -69,6 +69,7 @@ def _json_item(change: Row, base: str | None) -> dict[str, Any]:
             "confirmation": change["confirmation"],
             "reasons": change["reasons"],
             "fields": change["fields"],
+            "edits": change["edits"],
         },
     }
 
@@ -80,8 +81,13 @@ def headline(change: Row) -> str:
 
 def summary(change: Row) -> str:
     """What changed, a sentence a field, or the text's own summary."""
-    fields = [f"{f['property']}: {f['before'] or '–'} → {f['after'] or '–'}" for f in change["fields"]]
+    fields = [_field(field) for field in change["fields"]]
     return plain("; ".join(fields) or change["summary"])
+
+
+def _field(field: Row) -> str:
+    unit = f" {field['unit']}" if field.get("unit") else ""
+    return f"{field['property']}: {field['before'] or '–'} → {field['after'] or '–'}{unit}"
 
 
 def _address(base: str | None, query: str, home: str) -> str:

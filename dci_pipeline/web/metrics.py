@@ -42,8 +42,8 @@ class SiteCollector(Collector):
         today = datetime.now(UTC).date()
         with self._site.read() as conn:
             counted = totals.read(conn)
-            queue = crawlers.queue_size(conn, today)
             sources = crawlers.sources(conn)
+            queue = crawlers.queue_size(conn, today, sources)
             state = rows.state(conn, today)
         yield from _counters(counted)
         yield from _queue(queue)

@@ -2,7 +2,7 @@
 
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -12,6 +12,8 @@ from fastapi import Depends, Request
 from dci_pipeline.connectors.loader import SUFFIX, Connectors, load_connectors
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.errors import UnknownThingError
+from dci_pipeline.model.ids import document_id
+from dci_pipeline.parsing.urls import RejectedUrl
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.settings import Settings
 from dci_pipeline.stores.pg.bulk import Conn
@@ -31,6 +33,7 @@ class SpecCache:
     settings: Settings
     _signature: Signature | None = None
     _found: Connectors = field(default_factory=lambda: Connectors(specs=(), problems=()))
+    _feeds: frozenset[str] = frozenset()
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def all(self) -> Connectors:
@@ -39,12 +42,18 @@ class SpecCache:
             signature = self._look()
             if signature != self._signature:
                 self._found = self._load()
+                self._feeds = frozenset(feed_ids(self._found.specs))
                 self._signature = signature
             return self._found
 
     def get(self, connector: str) -> ConnectorSpec | None:
         """The spec of an id; None where its file is missing or wrong."""
         return next((spec for spec in self.all().specs if spec.id == connector), None)
+
+    def feeds(self) -> frozenset[str]:
+        """Ids of the documents that the feeds of all files are."""
+        self.all()
+        return self._feeds
 
     def problem(self, connector: str) -> str | None:
         """What is wrong with a connector's file."""
@@ -63,6 +72,14 @@ class SpecCache:
             return ()
         files = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
         return tuple((path.name, (stat := path.stat()).st_mtime_ns, stat.st_size) for path in files)
+
+
+def feed_ids(specs: Iterable[ConnectorSpec]) -> Iterator[str]:
+    """The document of each feed that connector files name."""
+    for spec in specs:
+        for url in spec.discovery.feeds:
+            canonical = spec.canonical(url)
+            yield document_id(url if isinstance(canonical, RejectedUrl) else canonical)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

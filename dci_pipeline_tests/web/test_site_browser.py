@@ -28,7 +28,8 @@ ADDRESSES: dict[str, Callable[[Running], str]] = {
     "runs": lambda site: "/runs",
     "run": lambda site: f"/runs/{site.world.value('select run_id from connector_runs order by started_at limit 1')}",
     "review": lambda site: "/review",
-    "alerts": lambda site: "/alerts?all=1",
+    "decided": lambda site: "/review?state=decided",
+    "alerts": lambda site: "/alerts",
     "budgets": lambda site: "/budgets",
     "find": lambda site: "/find?q=hall",
 }
@@ -156,6 +157,24 @@ def test_a_dead_source_is_reset(
         guarded.world.execute("update documents set next_check = %s where id = %s", kept["next_check"], kept["id"])
 
 
+def test_a_question_is_decided_with_a_note_and_asked_again(
+    new_page: Callable[..., Page], admin_state: object, guarded: Running
+) -> None:
+    page = new_page(storage_state=admin_state)
+    page.goto("/review")
+    page.get_by_text("Decide…").first.click()
+    page.get_by_role("radio", name="Ask the site").check()
+    page.get_by_label("Note").fill("wrote to them")
+    page.get_by_role("button", name="Decide").click()
+    expect(page.get_by_role("status")).to_contain_text("Decided.")
+    page.get_by_label("Show").select_option("decided ones")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("wrote to them")).to_be_visible()
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_role("status")).to_contain_text("open again")
+    assert guarded.world.column("select status from reviews") == ["open"]
+
+
 def test_a_viewer_sees_no_buttons_that_would_be_refused(new_page: Callable[..., Page]) -> None:
     page = new_page()
     log_in(page, "viewer")
@@ -193,6 +212,25 @@ def test_all_of_it_goes_by_keyboard(new_page: Callable[..., Page]) -> None:
         "(e => { e.focus(); return getComputedStyle(e).outlineStyle })(document.querySelector('main a'))"
     )
     assert outline != "none"
+
+
+def test_a_question_is_decided_by_keyboard_on_a_phone(
+    new_page: Callable[..., Page], admin_state: object, guarded: Running
+) -> None:
+    page = new_page(storage_state=admin_state, viewport={"width": 360, "height": 740})
+    page.goto("/review")
+    focus(page, "Decide…")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("radio", name="Ask the site")).to_be_checked()
+    page.keyboard.press("Tab")
+    page.keyboard.type("by keyboard")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Decided.")
+    assert guarded.world.rows("select decision, note from reviews") == [{"decision": "ask", "note": "by keyboard"}]
+    guarded.world.execute("update reviews set status = 'open', decision = null, note = ''")
 
 
 @pytest.mark.parametrize("name", ADDRESSES)

@@ -131,18 +131,14 @@ def test_paid_accounts_are_shown_and_a_stopped_source_is_opened_again(open_site:
     world.execute("delete from budgets")
 
 
-def test_reviews_are_decided_and_alerts_closed(open_site: Running) -> None:
+def test_alerts_are_closed(open_site: Running) -> None:
     world, client = open_site.world, open_site.client()
-    review = world.value("select id from reviews where status = 'open'")
     world.execute(
         "insert into system_alerts (id, kind, subject, severity, message, opened_at)"
         " values ('a1', 'run_failed', 'halls', 'error', 'it failed', now())"
     )
-    assert act(client, f"/review/{review}/decide").headers["location"] == "/review"
     assert act(client, "/alerts/a1/resolve").headers["location"] == "/alerts"
-    assert "Nothing waits for a decision." in client.get("/review").text
     assert "No alert is open." in client.get("/alerts").text
-    assert "it failed" in client.get("/alerts?all=1").text
-    assert act(client, f"/review/{review}/decide").status_code == 404
-    world.execute("update reviews set status = 'open'")
+    assert "it failed" in client.get("/alerts?state=closed").text
+    assert act(client, "/alerts/a1/resolve").status_code == 404
     world.execute("delete from system_alerts")

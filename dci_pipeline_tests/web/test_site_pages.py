@@ -1,12 +1,14 @@
 """Every page says what the tables say; read as a browser without script reads it."""
 
 import json
+import re
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import httpx
 import pytest
 
+from dci_pipeline.errors import StoreUnavailable
 from dci_pipeline.model.extraction import Block
 from dci_pipeline.stages.terms import digested
 from dci_pipeline.web.app import make_app
@@ -38,6 +40,8 @@ def test_a_change_shows_values_reasons_and_both_texts(open_site: Running) -> Non
     assert '<td data-name="Before"><span class="text">12</span>' in page
     assert '<td data-name="After"><strong class="text">36</strong>' in page
     assert "Why it counts 60 of 100" in page
+    assert '<td class="num" data-name="Counts">60</td>' in page
+    assert '<td data-name="Because"><span class="text">facility.power_mw is major (60) in' in page
     assert "A hall on a <ins>higher </ins>hill." in page
     assert "<del>12</del> MW" in page
 
@@ -87,6 +91,74 @@ def test_pages_of_a_list_follow_one_another_without_a_gap(open_site: Running, mo
     assert address == ""
 
 
+def followed(client: httpx.Client, address: str, pattern: str) -> list[str]:
+    """What a pattern finds on each page of a list, one link to the next after another."""
+    found = []
+    while address:
+        page = client.get(address).text
+        found += re.findall(pattern, page)
+        address = page.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
+    return found
+
+
+def test_entities_follow_one_another_by_type_and_name(open_site: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dci_pipeline.stores.pg.site.PAGE_ROWS", 1)
+    client, name = open_site.client(), r'href="/entities/[0-9a-f]{32}">([^<]+)<'
+    assert followed(client, "/entities", name) == ["Hall 1", "Hall 2", "Hall 3"]
+    assert followed(client, f"/entities?after={open_site.entity('Hall 2')}", name) == ["Hall 3"]
+    assert followed(client, "/entities?after=nothing&q=hall+2", name) == ["Hall 2"]
+
+
+def test_runs_of_one_moment_follow_one_another_without_a_gap(open_site: Running) -> None:
+    world, client = open_site.world, open_site.client()
+    world.execute(
+        "insert into connector_runs (run_id, connector, task, status, live, windows, started_at)"
+        " select run_id, 'other', task, status, false, windows, started_at from connector_runs"
+    )
+    seen, cursor = [], ""
+    try:
+        while cursor is not None:
+            page = client.get("/api/v1/runs", params={"limit": 1, "cursor": cursor}).json()
+            seen += [(run["run_id"], run["connector"]) for run in page["runs"]]
+            cursor = page["next"]
+        rows = world.rows("select run_id, connector from connector_runs order by started_at desc, connector desc")
+    finally:
+        world.execute("delete from connector_runs where connector = 'other'")
+    assert seen == [(row["run_id"], row["connector"]) for row in rows]
+    assert len(seen) >= 4
+
+
+def test_a_word_too_short_for_the_index_begins_a_name_or_finds_nothing(open_site: Running) -> None:
+    client = open_site.client()
+    page = client.get("/entities?q=ha").text
+    assert "With fewer than three letters, only names that begin so are found." in page
+    assert "Hall 2" in page
+    assert "Nothing fits." in client.get("/entities?q=al").text
+    assert "Hall 2" in client.get("/entities?q=all").text
+    page = client.get("/changes?q=ha").text
+    assert "Fewer than three letters are not looked for" in page
+    assert "No change fits." in page
+    assert client.get("/changes.json?q=ha").json()["items"] == []
+
+
+@pytest.mark.parametrize("path", ["/halls/1", "/halls/3"])
+def test_the_front_page_names_a_days_most_significant_change_first(open_site: Running, path: str) -> None:
+    world, change = open_site.world, open_site.change(path)
+    before = world.value("select significance from page_changes where id = %s", change)
+    world.execute("update page_changes set significance = 99 where id = %s", change)
+    page = open_site.client().get("/").text
+    world.execute("update page_changes set significance = %s where id = %s", before, change)
+    latest = page[page.index('id="latest"') :]
+    assert re.findall(r'href="/changes/([0-9a-f]{32})"', latest)[0] == change
+
+
+def test_open_reviews_and_alerts_are_read_by_programs(open_site: Running) -> None:
+    client = open_site.client()
+    [review] = client.get("/api/v1/reviews?connector=halls").json()
+    assert (review["kind"], review["rule"]) == ("blocked_source", "Disallow: /halls/closed")
+    assert client.get("/api/v1/reviews?connector=nobody").json() == client.get("/api/v1/alerts").json() == []
+
+
 def test_the_feeds_name_every_change(open_site: Running) -> None:
     client = open_site.client()
     rss = ET.fromstring(client.get("/changes.rss?kind=major").content)
@@ -94,7 +166,7 @@ def test_the_feeds_name_every_change(open_site: Running) -> None:
     feed = client.get("/changes.json").json()
     assert feed["version"] == "https://jsonfeed.org/version/1.1"
     changed = next(item for item in feed["items"] if item["id"] == open_site.change())
-    assert changed["content_text"] == "power_mw: 12 → 36"
+    assert changed["content_text"] == "power_mw: 12 → 36 MW"
     assert changed["url"] == f"{open_site.url}/changes/{open_site.change()}"
 
 
@@ -176,6 +248,16 @@ def test_the_api_pages_and_leads_a_value_to_its_capture(open_site: Running) -> N
 
 def test_healthz_says_that_the_registry_answers(open_site: Running) -> None:
     assert open_site.client().get("/healthz").json()["status"] == "ok"
+
+
+def test_healthz_says_that_the_registry_does_not_answer(open_site: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        raise StoreUnavailable("Postgres", "db:5432/dci", "no answer")
+
+    monkeypatch.setattr(open_site.world.stores.registry, "now", gone)
+    answer = open_site.client().get("/healthz")
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "failing", "registry": "does not answer"}
 
 
 def metrics_of(site: Running) -> dict[str, float]:

@@ -33,7 +33,10 @@ ROUTES = [
 OPEN_TO_ALL = {("GET", "/login"), ("POST", "/login"), ("GET", "/healthz")}
 GUARDED = sorted(set(ROUTES) - OPEN_TO_ALL)
 CHANGING = sorted(route for route in GUARDED if route[0] == "POST")
-LEAST = {"/logout": "viewer", "/review/none/decide": "editor", "/alerts/none/resolve": "editor"}
+LEAST = {
+    "/logout": "viewer",
+    **dict.fromkeys(("/review/none/decide", "/review/none/again", "/alerts/none/resolve"), "editor"),
+}
 """The role that a changing route asks for, where it is not admin."""
 
 
@@ -330,9 +333,18 @@ def poisoned(guarded: Running) -> Iterator[Running]:
          ("evil", HOSTILE, HOSTILE, HOSTILE, HOSTILE, "2026-01-01T00:00Z")),
         ("reviews", "id, kind, connector, host, rule, url, opened_at",
          ("evil", HOSTILE, "evil", HOSTILE, HOSTILE, url, "2026-01-01T00:00Z")),
+        ("reviews", "id, kind, connector, host, rule, url, opened_at, status, decision, note, decided_by, decided_at",
+         ("evil2", HOSTILE, "evil", HOSTILE, HOSTILE, url, "2026-01-01T00:00Z", "decided", HOSTILE, HOSTILE, HOSTILE,
+          "2026-01-01T00:00Z")),
         ("connector_runs", "run_id, connector, task, status, live, windows, started_at, log, error",
          ("evil", "evil", HOSTILE, "failed", True, ["2026-01-01"], "2999-01-01T00:00Z", [HOSTILE], HOSTILE)),
         ("sources", "id, connector, url, legal_basis, terms, licence", ("evil", "evil", url, HOSTILE, url, HOSTILE)),
+        ("hosts", "host, next_slot_at, daily_budget", (HOSTILE, "2026-01-01T00:00Z", 5)),
+        ("budgets", "scope, name, day, connector, cap, settled", ("waste", HOSTILE, "1970-01-01", HOSTILE, 1, 2)),
+        ("spend", "attempt_id, provider, connector, run_id, run_day, day, state, reserved, error, reserved_at,"
+         " lease_until",
+         (HOSTILE, HOSTILE, HOSTILE, HOSTILE, "2026-01-01", "2026-01-01", "unknown", 1, HOSTILE, "2026-01-01T00:00Z",
+          "2026-01-01T00:00Z")),
         ("audit_log", "at, actor, action, subject", ("2999-01-01T00:00Z", HOSTILE, HOSTILE, HOSTILE)),
     )  # fmt: skip
     world.execute("update captures set extracted_hash = content_hash where extracted_hash is null")
@@ -346,7 +358,8 @@ def poisoned(guarded: Running) -> Iterator[Running]:
         world.execute(f"delete from {table} where connector = 'evil'")
     world.execute("delete from connectors where id = 'evil'")
     world.execute("delete from system_alerts where id = 'evil'")
-    world.execute("delete from audit_log where actor = %s", HOSTILE)
+    for table, column in (("audit_log", "actor"), ("hosts", "host"), ("budgets", "name"), ("spend", "connector")):
+        world.execute(f"delete from {table} where {column} = %s", HOSTILE)
 
 
 class Tags(HTMLParser):
@@ -365,7 +378,8 @@ class Tags(HTMLParser):
 
 EVIL_PAGES = (
     "/", "/crawlers", "/changes", "/changes/evil", "/documents/evil", "/captures/evil", "/captures/evil?statement=evil",
-    "/entities", "/entities/evil", "/connectors/evil", "/runs", "/runs/evil", "/review", "/alerts", "/find?q=script",
+    "/entities", "/entities/evil", "/connectors/evil", "/runs", "/runs/evil", "/review", "/review?state=decided",
+    "/alerts", "/budgets", "/find?q=script",
 )  # fmt: skip
 
 

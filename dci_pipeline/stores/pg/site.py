@@ -15,6 +15,8 @@ from psycopg.rows import DictRow
 from dci_pipeline.stores.pg.bulk import Conn, query
 
 PAGE_ROWS = 50
+FEWEST_LETTERS = 3
+"""Of a text that is looked for within others: an index of trigrams knows no shorter ones."""
 EXACT_UP_TO = 100_000
 """Pages are counted one by one up to here; above, Postgres' own estimate is near enough and costs nothing."""
 
@@ -67,7 +69,7 @@ class ChangeQuery:
     since: date | None = None
     window: date | None = None
     text: str | None = None
-    """In the URL or the summary, whatever its case."""
+    """In the URL or the summary, whatever its case; under three letters nothing is found."""
     before: tuple[datetime, str] | None = None
     """Detected earlier than this change: (detected_at, id)."""
     rows: int = PAGE_ROWS
@@ -75,7 +77,7 @@ class ChangeQuery:
 
 _CHANGE_COLUMNS = """
     id, connector, document_id, url, detected_at, window_day, kind, significance, summary, reasons, confirmation,
-    fields, from_version, to_version"""
+    fields, edits, from_version, to_version"""
 
 _CHANGE_CONDITIONS = {
     "connector": "connector = %(connector)s",
@@ -91,6 +93,8 @@ _CHANGE_CONDITIONS = {
 
 def changes(conn: Conn, wanted: ChangeQuery) -> list[DictRow]:
     """Changes, newest first, one more than a page has where there are more."""
+    if wanted.text and len(wanted.text) < FEWEST_LETTERS:
+        return []
     asked = {name: value for name in _CHANGE_CONDITIONS if (value := getattr(wanted, name))}
     at, key = asked.pop("before", None) or (None, None)
     params = {**asked, "at": at, "key": key, "n": wanted.rows + 1}
@@ -205,20 +209,35 @@ _ENTITY_CONDITIONS = {
     "connector": "connector = %(connector)s",
     "text": "name ilike %(text)s",
     "gone": "removed_at is not null",
+    "after": "(type, coalesce(name, ''), id) > (%(at_type)s, %(at_name)s, %(at_id)s)",
 }
 
 
+_ENTITIES = """
+    select id, type, name, connector, document_id, properties, first_seen, last_seen, removed_at from entities
+    {where} order by type, coalesce(name, ''), id limit %(n)s"""
+
+
 def entities(
-    conn: Conn, *, type_: str | None, connector: str | None, text: str | None, only_gone: bool, page: int
-) -> list[DictRow]:
-    """Known things by type and name, one more than a page has where there are more; `page` counts from 0."""
-    asked = {"type": type_, "connector": connector, "text": like(text) if text else None, "gone": only_gone or None}
-    names = [name for name, value in asked.items() if value]
-    statement = f"""
-        select id, type, name, connector, document_id, properties, first_seen, last_seen, removed_at from entities
-        {_where(_ENTITY_CONDITIONS, names)} order by type, name, id limit %(n)s offset %(skip)s"""  # noqa: S608
-    params = {**asked, "n": PAGE_ROWS + 1, "skip": page * PAGE_ROWS}
-    return conn.execute(query(statement), params).fetchall()
+    conn: Conn, *, type_: str | None = None, connector: str | None = None, text: str | None = None,
+    only_gone: bool = False, after: str | None = None, rows: int = PAGE_ROWS,
+) -> list[DictRow]:  # fmt: skip
+    """Known things by type and name, one more than a page has where there are more; `after` is the last one's id.
+
+    A text of under three letters is looked for at the beginning of names: no index finds it within them."""
+    asked = {"type": type_, "connector": connector, "text": text, "gone": only_gone, "after": after}
+    place = conn.execute(query(_PLACE), (after,)).fetchone() if after else None
+    names = [name for name, value in asked.items() if value and (name != "after" or place)]
+    params = {**asked, **(place or {}), "text": name_like(text or ""), "n": rows + 1}
+    return conn.execute(query(_ENTITIES.format(where=_where(_ENTITY_CONDITIONS, names))), params).fetchall()
+
+
+_PLACE = "select type as at_type, coalesce(name, '') as at_name, id as at_id from entities where id = %s"
+
+
+def name_like(text: str) -> str:
+    """A pattern for ilike: within a name, or at its beginning where the text is too short for the index."""
+    return like(text) if len(text) >= FEWEST_LETTERS else like(text)[1:]
 
 
 # A loose walk over the index: the next larger type each time, instead of a look at every row.

@@ -1,4 +1,4 @@
-"""What the operations site reads of the work itself: runs, reviews, alerts, a source's pages, changes and spend."""
+"""What the operations site reads of the work itself: runs, alerts, a source's pages, changes and spend."""
 
 from datetime import date, datetime
 from typing import Any
@@ -10,23 +10,28 @@ from dci_pipeline.stores.pg.site import PAGE_ROWS
 
 _RUNS = """
     select r.run_id, r.connector, r.task, r.status, r.live, r.windows, r.started_at, r.finished_at, r.stats, r.error
-    from connector_runs r {where} order by r.started_at desc, r.run_id desc, r.connector limit %(n)s"""
+    from connector_runs r {where} order by r.started_at desc, r.run_id desc, r.connector desc limit %(n)s"""
 _RUN_CONDITIONS = {
     "connector": "r.connector = %(connector)s",
     "status": "r.status = %(status)s",
-    "before": "r.started_at < %(before)s",
+    "before": "(r.started_at, r.run_id, r.connector) < (%(at)s, %(run)s, %(last)s)",
 }
+
+RunPlace = tuple[datetime, str, str]
+"""Start, run and connector of a row: several connectors of one run start in one moment."""
 
 
 def runs(
-    conn: Conn, *, connector: str | None = None, status: str | None = None, before: datetime | None = None,
+    conn: Conn, *, connector: str | None = None, status: str | None = None, before: RunPlace | None = None,
     rows: int = PAGE_ROWS,
 ) -> list[DictRow]:  # fmt: skip
     """Runs, newest first, one more than a page has where there are more."""
     asked = {"connector": connector, "status": status, "before": before}
     where = " and ".join(condition for name, condition in _RUN_CONDITIONS.items() if asked[name])
     statement = _RUNS.format(where=f"where {where}" if where else "")
-    return conn.execute(query(statement), {**asked, "n": rows + 1}).fetchall()
+    at, run_id, last = before or (None, None, None)
+    params = {"connector": connector, "status": status, "at": at, "run": run_id, "last": last, "n": rows + 1}
+    return conn.execute(query(statement), params).fetchall()
 
 
 def run(conn: Conn, run_id: str) -> list[DictRow]:
@@ -44,27 +49,24 @@ def run_outcomes(conn: Conn, run_id: str, connector: str) -> list[DictRow]:
     return conn.execute(query(statement), (run_id, connector)).fetchall()
 
 
-def reviews(conn: Conn, *, only_open: bool = True) -> list[DictRow]:
-    """What a person must decide, the oldest open first."""
-    where = "where status = 'open'" if only_open else ""
-    statement = f"select * from reviews {where} order by status = 'open' desc, opened_at, id limit 200"  # noqa: S608
-    return conn.execute(query(statement)).fetchall()
+_OPEN_ALERTS = """
+    select * from system_alerts where resolved_at is null
+    order by case severity when 'critical' then 0 when 'error' then 1 else 2 end, opened_at desc, id limit 200"""
+_CLOSED_ALERTS = """
+    select * from system_alerts where resolved_at is not null {before}
+    order by resolved_at desc, id desc limit %(n)s"""
 
 
-def close_review(conn: Conn, key: str) -> DictRow | None:
-    """The review that is decided now; None where it was not open."""
-    statement = "update reviews set status = 'decided' where id = %s and status = 'open' returning *"
-    return conn.execute(query(statement), (key,)).fetchone()
+def alerts(conn: Conn) -> list[DictRow]:
+    """What an operator should see: open alerts, the gravest first, then the newest; 200 at most."""
+    return conn.execute(query(_OPEN_ALERTS)).fetchall()
 
 
-def alerts(conn: Conn, *, only_open: bool = True) -> list[DictRow]:
-    """What an operator should see, open ones first, the newest first."""
-    where = "where resolved_at is null" if only_open else ""
-    statement = f"""
-        select * from system_alerts {where}
-        order by resolved_at is null desc, case severity when 'critical' then 0 when 'error' then 1 else 2 end,
-                 opened_at desc, id limit 200"""  # noqa: S608
-    return conn.execute(query(statement)).fetchall()
+def closed_alerts(conn: Conn, before: tuple[datetime, str] | None = None, rows: int = PAGE_ROWS) -> list[DictRow]:
+    """Alerts whose reason is gone, the latest closed first, one more than a page has where there are more."""
+    at, key = before or (None, None)
+    statement = _CLOSED_ALERTS.format(before="and (resolved_at, id) < (%(at)s, %(key)s)" if before else "")
+    return conn.execute(query(statement), {"at": at, "key": key, "n": rows + 1}).fetchall()
 
 
 def resolve_alert(conn: Conn, key: str) -> DictRow | None:

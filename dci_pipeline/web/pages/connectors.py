@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from dci_pipeline.connectors.resolved import resolved_yaml
 from dci_pipeline.errors import UnknownThingError
-from dci_pipeline.stores.pg import crawlers, site_work
+from dci_pipeline.stores.pg import crawlers, reviews, site_work
 from dci_pipeline.stores.pg.bulk import Conn
 from dci_pipeline.web.access import Reader
 from dci_pipeline.web.pages.crawlers import SAID
@@ -20,6 +20,8 @@ router = APIRouter(include_in_schema=False)
 
 PLOT_DAYS = 60
 SPEND_DAYS = 30
+MOST_REVIEWS = 99
+"""Counted one by one up to here; beyond, a source has one trouble and not a hundred."""
 
 
 @router.get("/connectors")
@@ -39,7 +41,8 @@ def one(request: Request, site: TheSite, visitor: Reader, key: str) -> Response:
         facts = _facts(conn, key)
     return render(
         request, "connector.html", visitor, key=key, source=found[0] if found else None, spec=spec, problem=problem,
-        yaml=resolved_yaml(spec) if spec else None, dead_after=crawlers.DEAD_AFTER, said=SAID, **facts,
+        yaml=resolved_yaml(spec) if spec else None, dead_after=crawlers.DEAD_AFTER, said=SAID,
+        most_reviews=MOST_REVIEWS, **facts,
     )  # fmt: skip
 
 
@@ -52,6 +55,7 @@ def _facts(conn: Conn, key: str) -> dict[str, Any]:
         "terms": site_work.source_of(conn, key),
         "memory": site_work.state_of(conn, key),
         "states": site_work.documents_by_state(conn, key),
+        "reviews": len(reviews.page(conn, connector=key, rows=MOST_REVIEWS)),
         "next": site_work.documents_next(conn, key),
         "coverage": site_work.coverage(conn, key),
         "trouble": site_work.documents_in_trouble(conn, key),

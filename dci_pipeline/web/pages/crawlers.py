@@ -8,8 +8,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from dci_pipeline.errors import UnknownThingError
-from dci_pipeline.model.ids import document_id
-from dci_pipeline.parsing.urls import RejectedUrl
 from dci_pipeline.stores.pg import accounts, crawlers
 from dci_pipeline.web.access import Admin, Reader
 from dci_pipeline.web.render import query, render
@@ -51,26 +49,16 @@ def table(
 
 def state_of(site: Site) -> dict[str, Any]:
     """What the page shows, in one transaction."""
-    wanted = feed_ids(site)
+    wanted = site.specs.feeds()
     with site.read() as conn:
         sources = crawlers.sources(conn)
-        queue = crawlers.queue_size(conn, datetime.now(UTC).date())
+        queue = crawlers.queue_size(conn, datetime.now(UTC).date(), sources)
         found = crawlers.feeds(conn, list(wanted))
     feeds: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in found:
         feeds[row["connector"]].append(row)
     dead = [row["id"] for row in sources if row["status"] == "dead"]
     return {"sources": sources, "queue": queue, "feeds": feeds, "dead": dead, "dead_after": crawlers.DEAD_AFTER}
-
-
-def feed_ids(site: Site) -> set[str]:
-    """Documents that the feeds of all connector files are."""
-    found = set()
-    for spec in site.specs.all().specs:
-        for url in spec.discovery.feeds:
-            canonical = spec.canonical(url)
-            found.add(document_id(url if isinstance(canonical, RejectedUrl) else canonical))
-    return found
 
 
 @router.post("/crawlers/reset")

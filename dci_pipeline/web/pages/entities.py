@@ -15,9 +15,6 @@ from dci_pipeline.web.site import TheSite
 
 router = APIRouter(include_in_schema=False)
 
-MOST_PAGES = 400
-"""Pages that can be turned: beyond 20,000 rows a filter finds things faster than a finger."""
-
 
 @router.get("/entities")
 def listing(
@@ -28,23 +25,25 @@ def listing(
     connector: str = "",
     q: str = "",
     gone: str = "",
-    page: str = "0",
+    after: str = "",
 ) -> Response:
     """Known things by type and name."""
-    number = int(page) if page.isascii() and page.isdigit() and len(page) < 5 else 0
-    number = min(number, MOST_PAGES)
     asked = {"type": type, "connector": connector, "q": q.strip()[:200], "gone": gone}
     with site.read() as conn:
         found = rows.entities(
             conn, type_=type or None, connector=connector or None, text=asked["q"] or None, only_gone=bool(gone),
-            page=number,
+            after=after or None, rows=rows.PAGE_ROWS,
         )  # fmt: skip
         names = [row["id"] for row in crawlers.names(conn)]
         context: dict[str, Any] = {"types": rows.entity_types(conn), "connectors": names}
-    more = query("/entities", asked, page=number + 1) if len(found) > rows.PAGE_ROWS and number < MOST_PAGES else None
-    less = query("/entities", asked, page=number - 1) if number else None
     shown = found[: rows.PAGE_ROWS]
-    return render(request, "entities.html", visitor, entities=shown, asked=asked, more=more, less=less, **context)
+    more = query("/entities", asked, after=shown[-1]["id"]) if len(found) > rows.PAGE_ROWS else None
+    first = query("/entities", asked) if after else None
+    is_short = 0 < len(asked["q"]) < rows.FEWEST_LETTERS
+    return render(
+        request, "entities.html", visitor, entities=shown, asked=asked, more=more, first=first, is_short=is_short,
+        **context,
+    )  # fmt: skip
 
 
 @router.get("/entities/{key}")

@@ -1,4 +1,4 @@
-"""Runs, what people must decide, what they should see, what was spent."""
+"""Runs, what people should see, what was spent."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,8 +11,9 @@ from dci_pipeline.stores.pg import accounts, crawlers, site_work, spend
 from dci_pipeline.stores.pg.site import PAGE_ROWS
 from dci_pipeline.upkeep.budgets import budget_lines, waste_lines
 from dci_pipeline.web.access import Admin, Editor, Reader
+from dci_pipeline.web.pages.changes import cursor_of
 from dci_pipeline.web.render import query, render
-from dci_pipeline.web.site import TheSite
+from dci_pipeline.web.site import Row, TheSite
 
 router = APIRouter(include_in_schema=False)
 
@@ -26,24 +27,28 @@ def runs(
     """Runs, newest first."""
     status = status if status in set(RunStatus) else ""
     with site.read() as conn:
-        found = site_work.runs(conn, connector=connector or None, status=status or None, before=_time(before))
+        found = site_work.runs(conn, connector=connector or None, status=status or None, before=run_place(before))
         names = [row["id"] for row in crawlers.names(conn)]
     shown = found[:PAGE_ROWS]
     asked = {"connector": connector, "status": status}
     more = None
     if len(found) > PAGE_ROWS:
-        more = query("/runs", asked, before=shown[-1]["started_at"].isoformat())
+        more = query("/runs", asked, before=run_cursor(shown[-1]))
     return render(
         request, "runs.html", visitor, runs=shown, asked=asked, connectors=names, statuses=list(RunStatus), more=more
     )
 
 
-def _time(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+def run_cursor(row: Row) -> str:
+    """Where the page after a run begins."""
+    return f"{row['started_at'].isoformat()}~{row['run_id']}~{row['connector']}"
+
+
+def run_place(text: str) -> site_work.RunPlace | None:
+    """What `run_cursor` made; None for anything else."""
+    rest, _, connector = text.rpartition("~")
+    found = cursor_of(rest)
+    return (*found, connector) if found else None
 
 
 @router.get("/runs/{key}")
@@ -59,32 +64,18 @@ def run(request: Request, site: TheSite, visitor: Reader, key: str) -> Response:
     return render(request, "run.html", visitor, key=key, runs=found, outcomes=outcomes, in_dagster=address)
 
 
-@router.get("/review")
-def reviews(request: Request, site: TheSite, visitor: Reader, all: str = "") -> Response:
-    """What a person must decide."""
-    with site.read() as conn:
-        found = site_work.reviews(conn, only_open=not all)
-    return render(request, "review.html", visitor, reviews=found, is_all=bool(all))
-
-
-@router.post("/review/{key}/decide")
-def decide(site: TheSite, visitor: Editor, key: str) -> Response:
-    """A review is decided: it leaves the list; what it blocked is the YAML's to allow."""
-    with site.write() as conn:
-        found = site_work.close_review(conn, key)
-        if found is None:
-            raise UnknownThingError("open review", key, "/review lists them")
-        accounts.note_action(conn, actor=visitor.name, action="decide review", subject=f"{found['kind']} {key}")
-    return RedirectResponse("/review", status_code=303)
-
-
 @router.get("/alerts")
-def alerts(request: Request, site: TheSite, visitor: Reader, all: str = "") -> Response:
-    """What an operator should see, and who did what lately."""
+def alerts(request: Request, site: TheSite, visitor: Reader, state: str = "", before: str = "") -> Response:
+    """What an operator should see, or what was closed; and who did what lately."""
+    is_open = state != "closed"
     with site.read() as conn:
-        found = site_work.alerts(conn, only_open=not all)
+        found = site_work.alerts(conn) if is_open else site_work.closed_alerts(conn, cursor_of(before))
         actions = accounts.actions(conn, 20)
-    return render(request, "alerts.html", visitor, alerts=found, is_all=bool(all), actions=actions)
+    shown = found if is_open else found[:PAGE_ROWS]
+    more = None
+    if len(found) > len(shown):
+        more = query("/alerts", state="closed", before=f"{shown[-1]['resolved_at'].isoformat()}~{shown[-1]['id']}")
+    return render(request, "alerts.html", visitor, alerts=shown, is_open=is_open, actions=actions, more=more)
 
 
 @router.post("/alerts/{key}/resolve")
