@@ -1,0 +1,1 @@
+"""What the comparisons with other programs share: the site, both sides' runs, and what processes cost."""
