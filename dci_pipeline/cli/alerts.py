@@ -24,7 +24,7 @@ def alerts(
     """List open alerts, the most severe first.
 
     The daemon delivers them by itself; `--deliver` is for a machine without one. Exit code 1 if a receiver did not
-    take one. Example: `dci alerts --deliver --json`."""
+    take one."""
     settings = load_settings()
     with opened(settings) as stores:
         problems = deliver(stores.registry, settings).problems if send else ()

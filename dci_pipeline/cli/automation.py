@@ -8,6 +8,7 @@ import typer
 from dci_pipeline.cli.output import AsJson, complain, notice, print_json, print_table
 from dci_pipeline.cli.run import STATS, DryRunOption, exit_code, launch, run_json
 from dci_pipeline.cli.session import check_known, find_connector, opened
+from dci_pipeline.cli.words import ConnectorId, connector_ids
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.errors import UnknownThingError, UsageError
@@ -21,21 +22,20 @@ from dci_pipeline.stores.pg import crawlers, wishes
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Connector = Annotated[str, typer.Argument(help="Id of a connector.")]
 TaskOption = Annotated[Task, typer.Option(help="Which stages.")]
 
 
 @app.command()
-def pause(connector: Connector, as_json: AsJson = False) -> None:
+def pause(connector: ConnectorId, as_json: AsJson = False) -> None:
     """Start no more runs of a connector by themselves, whatever its YAML says.
 
-    A run that is going ends as usual; `dci run` and `dci enqueue` still start one. Example: `dci pause demo`."""
+    A run that is going ends as usual; `dci run` and `dci enqueue` still start one."""
     _set_paused(connector, True, as_json)
 
 
 @app.command()
-def resume(connector: Connector, as_json: AsJson = False) -> None:
-    """Take a pause back. Example: `dci resume demo`."""
+def resume(connector: ConnectorId, as_json: AsJson = False) -> None:
+    """Take a pause back."""
     _set_paused(connector, False, as_json)
 
 
@@ -61,14 +61,14 @@ def _set_paused(connector: str, is_paused: bool, as_json: bool) -> None:
 
 @app.command()
 def enqueue(
-    connector: Connector,
+    connector: ConnectorId,
     task: TaskOption = Task.FULL,
     group: Annotated[str | None, typer.Option(help="Only pages of this group of the YAML.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask Dagster's daemon for a run; it starts within half a minute where the daemon is up (`dci up`, `dci worker`).
 
-    Asking twice for the same before it has started asks once. Example: `dci enqueue demo --task crawl`."""
+    Asking twice for the same before it has started asks once."""
     settings = load_settings()
     spec = find_connector(settings, connector)
     _check_group(spec, group)
@@ -88,16 +88,17 @@ def _check_group(spec: ConnectorSpec, group: str | None) -> None:
 @app.command("run-all")
 def run_all(
     connectors: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]…", help="Only these; default all that are not paused.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID]…", autocompletion=connector_ids, help="Only these; default all that are not paused."
+        ),
     ] = None,
     task: TaskOption = Task.FULL,
     limit: Annotated[int | None, typer.Option(min=0, help="Most pages to fetch of each.")] = None,
     dry: DryRunOption = False,
     as_json: AsJson = False,
 ) -> int:
-    """Run connectors one after the other; one that fails stops no other. Exit code 1 when any failed.
-
-    Example: `dci run-all demo python_docs --limit 20`."""
+    """Run connectors one after the other; one that fails stops no other. Exit code 1 when any failed."""
     settings = load_settings()
     specs = _chosen(settings, connectors or [])
     options = RunOptions(task=task, limit=limit)
@@ -164,7 +165,7 @@ def scheduler(
 ) -> int:
     """Start runs as they come due, until Ctrl-C; with `--once` do what one look of `due_work` would ask for.
 
-    `--once` needs no daemon, so a cron line or a CI job can do the crawling. Example: `dci scheduler --once`."""
+    `--once` needs no daemon, so a cron line or a CI job can do the crawling."""
     from dci_pipeline.defs.launch import run_due, up  # Dagster takes a second to import
 
     settings = load_settings()
@@ -183,9 +184,7 @@ def scheduler(
 
 @app.command()
 def worker(as_json: AsJson = False) -> int:
-    """Start and run the work without the Dagster UI, until Ctrl-C; /healthz and /metrics answer on WORKER_PORT.
-
-    Example: `WORKER_PORT=9100 dci worker`."""
+    """Start and run the work without the Dagster UI, until Ctrl-C; /healthz and /metrics answer on WORKER_PORT."""
     from dci_pipeline.defs.launch import up
 
     settings = load_settings()

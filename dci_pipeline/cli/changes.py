@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dci_pipeline.cli.output import AsJson, local_time, notice, plural, print_json, print_table
 from dci_pipeline.cli.session import check_known, opened
+from dci_pipeline.cli.words import OnlyOf
 from dci_pipeline.connectors.durations import Duration
 from dci_pipeline.errors import UsageError
 from dci_pipeline.model.states import ChangeKind
@@ -26,14 +27,14 @@ LOOK_BACK = timedelta(days=1)
 """How long after its page was captured a change may be written and still be shown by --follow: the longest run."""
 KEYS = (
     "id", "connector", "url", "document_id", "detected_at", "window", "kind", "significance", "summary", "reasons",
-    "confirmation", "fields", "from_version", "to_version",
+    "confirmation", "fields", "edits", "from_version", "to_version",
 )  # fmt: skip
 """Of a change in JSON, in this order."""
 
 
 @app.command()
 def changes(
-    connector: Annotated[str | None, typer.Option(help="Only of this connector.")] = None,
+    connector: OnlyOf = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Detected since: 2026-05-01, 2026-05-01T12:00Z, or 7d ago.")
     ] = None,
@@ -50,9 +51,7 @@ def changes(
     ] = 5.0,
     as_json: AsJson = False,
 ) -> None:
-    """List changes, the newest first; with --follow the new ones as they are found.
-
-    Example: `dci changes --follow --min-significance 60 --json`."""
+    """List changes, the newest first; with --follow the new ones as they are found."""
     settings = load_settings()
     if follow and limit is not None:
         raise UsageError("--limit has no meaning with --follow; say --since for what to begin with")
@@ -166,7 +165,7 @@ def words(change: Mapping[str, Any]) -> str:
 
 
 def iter_words(change: Mapping[str, Any]) -> Iterator[str]:
-    """A line a field: `power_mw of Oslo 2: 20 → 24`, `new facility Bergen 1`, `facility Bergen 1 is gone`."""
+    """A line a field: `Oslo 2, power_mw: 20 → 24 MW`; of what came or went one: `new facility: Bergen 1 (2 values)`."""
     by_entity: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for field in change["fields"]:
         by_entity.setdefault((field["type"], field["entity"]), []).append(field)
@@ -177,7 +176,12 @@ def iter_words(change: Mapping[str, Any]) -> Iterator[str]:
             yield f"{kind} gone: {entity}{_count(fields)}"
         else:
             for field in fields:
-                yield f"{entity}, {field['property']}: {_value(field['before'])} → {_value(field['after'])}"
+                yield f"{entity}, {field['property']}: {_moved(field)}"
+
+
+def _moved(field: Mapping[str, Any]) -> str:
+    unit = f" {field['unit']}" if field.get("unit") and field["after"] is not None else ""
+    return f"{_value(field['before'])} → {_value(field['after'])}{unit}"
 
 
 def _count(fields: list[Mapping[str, Any]]) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 from dci_pipeline.cli.inspect import document_ids
 from dci_pipeline.cli.output import AsJson, console, local_time, notice, print_json
 from dci_pipeline.cli.session import opened
+from dci_pipeline.cli.words import WatchedBy
 from dci_pipeline.cli.written import replaced
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.errors import UnknownThingError
@@ -37,9 +38,7 @@ def diff(
     newer: Annotated[
         int | None, typer.Argument(metavar="V2", min=1, help="Number of another; default the newest.")
     ] = None,
-    connector: Annotated[
-        str | None, typer.Option("--connector", help="Id of the connector, where several watch the page.")
-    ] = None,
+    connector: WatchedBy = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the comparison as one HTML page instead.")
     ] = None,
@@ -47,8 +46,7 @@ def diff(
 ) -> None:
     """Show what two versions of a page differ in; without numbers, the newest two.
 
-    Values before and after with what they count and why, then the text: what moved, what changed word by word.
-    Example: `dci diff https://example.org/plant 1 3 --html plant.html`."""
+    Values before and after with what they count and why, then the text: what moved, what changed word by word."""
     settings = load_settings()
     with opened(settings) as stores:
         found = _compared(stores, settings, page, connector, (older, newer))
@@ -107,6 +105,7 @@ def diff_json(found: PageDiff) -> dict[str, Any]:
         "summary": found.delta.summary,
         "reasons": list(found.delta.reasons),
         "fields": [asdict(field) for field in found.delta.fields],
+        "edits": [asdict(edit) for edit in found.delta.edits],
         "text": [_row_json(row) for row in (found.text.rows if found.text else ()) if row.kind not in _EQUAL],
         "note": found.note,
         "reported": found.reported,

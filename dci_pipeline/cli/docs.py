@@ -6,6 +6,7 @@ import typer
 
 from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table, span
 from dci_pipeline.cli.session import check_known, opened
+from dci_pipeline.cli.words import ConnectorId
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.errors import UnknownThingError
 from dci_pipeline.settings import load_settings
@@ -20,7 +21,7 @@ _COLUMNS = ("~url", "group", ">prio", "state", "next check", "last checked", ">c
 
 @app.command()
 def docs(
-    connector: Annotated[str, typer.Argument(help="Id of a connector.")],
+    connector: ConnectorId,
     due: Annotated[bool, typer.Option("--due", help="Only what is due now.")] = False,
     group: Annotated[str | None, typer.Option(help="Only this group of the YAML.")] = None,
     limit: Annotated[

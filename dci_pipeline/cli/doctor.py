@@ -20,7 +20,7 @@ def doctor(
     """Check the stores and what runs on them; say what is wrong and what to do.
 
     Each finding becomes an alert, which is resolved by the look that no longer finds it. Exit code 1 when something
-    critical is wrong. Example: `dci doctor --json`."""
+    critical is wrong."""
     settings = load_settings()
     found = diagnose(settings)
     if not dry_run:

@@ -10,6 +10,7 @@ import typer
 from dci_pipeline.cli.changes import parse_since
 from dci_pipeline.cli.output import AsJson, plural, print_json
 from dci_pipeline.cli.session import check_known, opened
+from dci_pipeline.cli.words import OnlyOf
 from dci_pipeline.cli.written import replaced
 from dci_pipeline.errors import UsageError
 from dci_pipeline.runners.stores import Stores
@@ -45,12 +46,12 @@ def export(
         str | None,
         typer.Option("--as-of", metavar="TIME", help="As it was: 2026-05-01, 2026-05-01T12:00Z, or 7d ago."),
     ] = None,
-    connector: Annotated[str | None, typer.Option("--connector", help="Only of this connector.")] = None,
+    connector: OnlyOf = None,
     as_json: AsJson = False,
 ) -> None:
     """Write entities, statements or changes to a file: CSV, Parquet or JSON lines.
 
-    docs/sql.md describes the columns. Example: `dci export entities --as-of 2026-05-01 --out entities.parquet`."""
+    docs/sql.md describes the columns."""
     settings = load_settings()
     wanted = form or form_of(out)
     with opened(settings) as stores:

@@ -8,6 +8,7 @@ import typer
 from dci_pipeline.cli.inspect import document_ids
 from dci_pipeline.cli.output import AsJson, plural, print_facts, print_json, print_table
 from dci_pipeline.cli.session import opened
+from dci_pipeline.cli.words import WatchedBy
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.errors import UnknownThingError, UserError
 from dci_pipeline.model.entity_types import ENTITY_TYPES
@@ -28,9 +29,7 @@ _SHOWN = 100
 @app.command()
 def extract(
     page: Annotated[str, typer.Argument(metavar="URL_OR_ID", help="A page's URL or a document's id.")],
-    connector: Annotated[
-        str | None, typer.Option("--connector", help="Id of the connector, where several watch the page.")
-    ] = None,
+    connector: WatchedBy = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what would come out of a page's archived bytes now.

@@ -8,6 +8,7 @@ import typer
 
 from dci_pipeline.cli.output import AsJson, plural, print_json
 from dci_pipeline.cli.session import opened
+from dci_pipeline.cli.words import ConnectorId
 from dci_pipeline.cli.written import replaced
 from dci_pipeline.errors import UnknownThingError, UserError
 from dci_pipeline.runners.stores import Stores
@@ -22,14 +23,14 @@ MOST = 200
 
 @app.command()
 def feed(
-    connector: Annotated[str, typer.Argument(help="Id of the connector.")],
+    connector: ConnectorId,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write to; made if it is not there.")],
     as_json: AsJson = False,
 ) -> None:
     """Write a connector's newest 200 changes as JSON Feed and RSS: <connector>.json and <connector>.xml.
 
     Links lead to the operations site where DCI_SITE_URL names it, else to the pages themselves. Run it after each
-    crawl; a file is replaced when the new one is whole. Example: `dci feed demo --out /srv/www/feeds`."""
+    crawl; a file is replaced when the new one is whole."""
     settings = load_settings()
     with opened(settings) as stores:
         rows, home = _newest(stores, connector)

@@ -7,6 +7,7 @@ import typer
 from dci_pipeline.cli.extract import archived_page
 from dci_pipeline.cli.output import AsJson, plural, print_json, print_table
 from dci_pipeline.cli.session import opened
+from dci_pipeline.cli.words import connector_ids
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.errors import UsageError, UserError
@@ -20,7 +21,10 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command("test")
 def replay_fixtures(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]…", help="Only these connectors; default all with fixtures.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID]…", autocompletion=connector_ids, help="Only these connectors; default all with fixtures."
+        ),
     ] = None,
     url: Annotated[
         str | None, typer.Option("--record", metavar="URL_OR_ID", help="Record an archived page as a fixture.")

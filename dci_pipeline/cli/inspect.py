@@ -88,7 +88,7 @@ def _story(stores: Stores, document: dict[str, Any]) -> dict[str, Any]:
 
 def _region(row: Row) -> Row:
     """A region that moves: its latest evidence as an object, without the keys that stand in the document."""
-    kept = {name: row[name] for name in ("kind", "path", "place", "history", "masked_at", "lifted_at")}
+    kept = {name: row[name] for name in ("kind", "path", "place", "history", "masked_at", "lifted_at", "on_trial")}
     moves = [dict(zip(("at", "before", "after"), move, strict=True)) for move in row["evidence"]]
     return {**kept, "evidence": moves}
 
@@ -135,7 +135,7 @@ def _noise(region: Row) -> tuple[object, ...]:
         region["kind"],
         " › ".join((*region["path"], region["place"])),
         f"{newest['before']} → {newest['after']}",
-        region["history"],
+        f"{region['history']}, on trial" if region["on_trial"] else region["history"],
         None if is_lifted else region["masked_at"],
     )
 

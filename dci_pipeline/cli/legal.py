@@ -12,6 +12,7 @@ import typer
 from dci_pipeline.cli.changes import parse_since
 from dci_pipeline.cli.output import AsJson, notice, plural, print_facts, print_json, print_table
 from dci_pipeline.cli.session import opened
+from dci_pipeline.cli.words import ConnectorId
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.errors import UnknownThingError, UsageError
@@ -106,7 +107,7 @@ def _show_answer(found: Answer) -> None:
 
 @app.command()
 def audit(
-    connector: Annotated[str, typer.Argument(help="Connector id.")],
+    connector: ConnectorId,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Requests since: 2026-05-01, 2026-05-01T12:00Z, or 7d ago.")
     ] = None,

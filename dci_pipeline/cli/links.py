@@ -9,6 +9,7 @@ import typer
 
 from dci_pipeline.cli.output import AsJson, plural, print_json, print_table
 from dci_pipeline.cli.session import check_known, find_connector, opened
+from dci_pipeline.cli.words import ConnectorId
 from dci_pipeline.errors import UsageError
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.link_round import check_due, open_round
@@ -23,7 +24,7 @@ _SHOWN = ("url", "role", "state", "status", "final_url", "note", "checked_at", "
 
 @app.command()
 def links(
-    connector: Annotated[str, typer.Argument(help="Connector id.")],
+    connector: ConnectorId,
     limit: Annotated[int, typer.Option(min=1, help="Most addresses to check in this round.")] = 200,
     known: Annotated[bool, typer.Option("--known", help="Ask nobody; show what earlier checks found.")] = False,
     state: Annotated[
@@ -50,7 +51,7 @@ def links(
         for row in found:
             print_json({name: row[name] for name in _SHOWN})
     elif not as_json:
-        _show(found)
+        _show(found, "no check has found any" if known else "no address is due")
 
 
 async def _round(ctx: RunContext, limit: int, *, as_json: bool) -> list[Mapping[str, Any]]:
@@ -64,9 +65,9 @@ async def _round(ctx: RunContext, limit: int, *, as_json: bool) -> list[Mapping[
     return found
 
 
-def _show(found: list[Mapping[str, Any]]) -> None:
+def _show(found: list[Mapping[str, Any]], otherwise: str) -> None:
     if not found:
-        print("no address is due")
+        print(otherwise)
         return
     columns = ("~address", "is", "state", ">status", "~why")
     print_table(columns, [[row[name] for name in ("url", "role", "state", "status", "note")] for row in found])

@@ -8,13 +8,15 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 import typer
 from typer.core import TyperGroup
 
+from dci_pipeline.cli.examples import Command
 from dci_pipeline.cli.output import complain
 from dci_pipeline.errors import DciError, UsageError
 from dci_pipeline.settings import load_settings
@@ -57,10 +59,12 @@ FAMILIES = {
     "alerts": "alerts",
     "stats": "maintenance",
     "metrics": "maintenance",
+    "rank": "rank",
     "refresh-stats": "maintenance",
     "cleanup": "maintenance",
     "backup": "maintenance",
     "rebuild": "rebuild",
+    "completion": "words",
 }
 """Command → module of this package, in the order of `dci --help`."""
 
@@ -83,7 +87,15 @@ class _Families(TyperGroup):
         if cmd_name not in FAMILIES:
             return None
         app: typer.Typer = import_module(f"dci_pipeline.cli.{FAMILIES[cmd_name]}").app
+        for registered in app.registered_commands:
+            registered.cls = Command
         return typer.main.get_group(app).commands[cmd_name]
+
+    def _main_shell_completion(
+        self, ctx_args: MutableMapping[str, Any], prog_name: str, complete_var: str | None = None
+    ) -> None:
+        """Click's own, which speaks with the scripts of `dci completion`; Typer's would install itself."""
+        click.Group._main_shell_completion(self, ctx_args, prog_name, complete_var)
 
 
 app = typer.Typer(cls=_Families, no_args_is_help=True, add_completion=False, rich_markup_mode=None)

@@ -25,7 +25,7 @@ MIB = 1024**2
 
 @app.command()
 def stats(as_json: AsJson = False) -> None:
-    """Show how much the registry holds: pages, bodies, entities, changes, runs. Example: `dci stats --json`."""
+    """Show how much the registry holds: pages, bodies, entities, changes, runs."""
     with opened(load_settings()) as stores, stores.registry.transaction() as conn:
         found = pg.totals(conn)
     if as_json:
@@ -41,13 +41,13 @@ def _shown(name: str, value: int) -> str:
 @app.command()
 def metrics(
     day: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Show this UTC day; default today.")
+        datetime | None, typer.Option(metavar="DAY", formats=["%Y-%m-%d"], help="Show this UTC day; default today.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count each connector's daily figures now, today's so far included, and show a day's.
 
-    The daemon counts them every night. Example: `dci metrics --day 2026-11-29 --json`."""
+    The daemon counts them every night."""
     with opened(load_settings()) as stores:
         days = record_days(stores.registry)
         drain(stores)
@@ -71,7 +71,7 @@ def metrics(
 def refresh_stats(as_json: AsJson = False) -> None:
     """Count today's figures so far, put next runs right, and let the doctor open and resolve alerts.
 
-    The daemon does so every hour. Example: `dci refresh-stats`."""
+    The daemon does so every hour."""
     settings = load_settings()
     with opened(settings) as stores:
         found = refresh(settings, stores.registry)
@@ -91,11 +91,9 @@ def cleanup(
     events: Annotated[bool, typer.Option("--events", help="Prune Dagster's event log, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete what has had its time: bodies past `retention`, repeated noise, old attempts, alerts and sessions.
+    """Delete what has had its time: bodies past `retention`, repeated noise, old attempts, runs, logs, alerts.
 
-    What a baseline or a published value needs stays. The daemon does so every night.
-
-    Example: `dci cleanup --dry-run`."""
+    What a baseline or a published value needs stays. The daemon does so every night."""
     if dry_run and events:
         raise UsageError("--events cannot be counted beforehand; leave it out or leave --dry-run out")
     settings = load_settings()
@@ -121,9 +119,7 @@ def cleanup(
 def backup(as_json: AsJson = False) -> None:
     """Dump the registry and list the archive's keys, into DCI_BACKUP_DIR; the newest DCI_BACKUP_KEEP stay.
 
-    The daemon does so every night. `backup.json` names the pg_restore that brings it back.
-
-    Example: `dci backup --json`."""
+    The daemon does so every night. `backup.json` names the pg_restore that brings it back."""
     settings = load_settings()
     with opened(settings) as stores:
         made = back_up(settings, stores.registry)

@@ -57,7 +57,7 @@ def new(
 ) -> int:
     """Make a connector for a site: look at it, propose a commented YAML, record a fixture, show a dry run.
 
-    For example `dci new https://www.example.org/`. It asks for robots.txt, sitemaps, feeds and a few pages of each
+    It asks for robots.txt, sitemaps, feeds and a few pages of each
     kind, as politely as any run. The connector is paused; a file that is there is never overwritten."""
     settings = load_settings()
     target = _target(settings, url, connector)

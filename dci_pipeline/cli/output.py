@@ -12,12 +12,21 @@ from typing import Annotated, Any
 
 import typer
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 WIDE = 250
 """Columns where stdout is no terminal: a line that is read by a program should not be folded."""
+
+READABLE = 24
+"""Columns that folded text needs: in fewer, a URL is a tower of syllables."""
+GUTTER = 3
+"""Between two columns of a table."""
+NOTHING = "–"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
@@ -59,16 +68,73 @@ def plain(value: object) -> object:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
-    """A table; `>` before a column's name aligns it right, `~` lets it fold where the terminal is narrow."""
+    """A table; `>` before a column's name aligns it right, `~` lets it fold where the terminal is narrow.
+
+    Where it is so narrow that nobody could read the folded columns, each stands on lines of its own below its row."""
+    shown = [[cell(value) for value in row] for row in rows]
+    out = console()
+    if _least_width(columns, shown) > out.width:
+        _print_stacked(out, columns, shown, title)
+        return
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, title_style="bold")
     for name in columns:
         justify: JustifyMethod = "right" if name.startswith(">") else "left"
         table.add_column(
             name.lstrip(">~"), justify=justify, no_wrap=not name.startswith("~"), overflow="fold", min_width=4
         )
+    for row in shown:
+        table.add_row(*(escape(value) for value in row))
+    out.print(table)
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Of the table as a whole, with the columns that may fold as narrow as they can be read."""
+    widths = _widths(columns, rows)
+    return sum(
+        min(width, READABLE) if name.startswith("~") else max(width, 4)
+        for name, width in zip(columns, widths, strict=True)
+    ) + GUTTER * len(columns)
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        max(
+            cell_len(line)
+            for value in (name.lstrip(">~"), *(row[number] for row in rows))
+            for line in value.split("\n")
+        )
+        for number, name in enumerate(columns)
+    ]
+
+
+def _print_stacked(out: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None) -> None:
+    """A row is a line of its short cells, then the long ones, indented; where even that is too wide, names with it."""
+    short = [number for number, name in enumerate(columns) if not name.startswith("~")]
+    long = [number for number, name in enumerate(columns) if name.startswith("~")]
+    names, widths = [name.lstrip(">~") for name in columns], _widths(columns, rows)
+    fits = sum(widths[number] for number in short) + 2 * (len(short) - 1) <= out.width
+    if title:
+        out.print(Text(title, style="bold"))
+    if fits:
+        out.print(Text(_line(names, columns, widths, short), style="bold"), no_wrap=True)
     for row in rows:
-        table.add_row(*(escape(cell(value)) for value in row))
-    console().print(table)
+        if fits:
+            out.print(Text(_line(row, columns, widths, short)), no_wrap=True)
+        else:
+            out.print(Text("  ".join(f"{names[number]} {row[number]}".strip() for number in short)), overflow="fold")
+        for number in long:
+            label = f"{names[number]}: " if len(long) > 1 and names[number] else ""
+            if row[number] != NOTHING:
+                out.print(Padding(Text(label + row[number], overflow="fold"), (0, 0, 0, 4)))
+    out.print()
+
+
+def _line(values: Sequence[str], columns: Sequence[str], widths: Sequence[int], short: Sequence[int]) -> str:
+    cells = []
+    for number in short:
+        fill = " " * (widths[number] - cell_len(values[number]))
+        cells.append(fill + values[number] if columns[number].startswith(">") else values[number] + fill)
+    return "  ".join(cells).rstrip()
 
 
 def print_facts(facts: Iterable[tuple[str, object]], *, title: str) -> None:
@@ -84,7 +150,7 @@ def print_facts(facts: Iterable[tuple[str, object]], *, title: str) -> None:
 def cell(value: object) -> str:
     """A value as a table shows it."""
     if value is None or value == "":
-        return "–"
+        return NOTHING
     if isinstance(value, datetime):
         return local_time(value)
     if isinstance(value, bool):

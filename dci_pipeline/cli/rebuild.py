@@ -33,9 +33,7 @@ def rebuild(
     """Tell ClickHouse all of it again: crawl log, page changes, entity changes, metrics.
 
     For a server that was lost, and for a registry that came out of a backup. Runs may go on meanwhile; a rebuild that
-    was stopped goes on where it stopped. Attempts are kept for 13 months; older ones stay in ClickHouse if it has them.
-
-    Example: `dci rebuild analytics`."""
+    was stopped goes on where it stopped. Attempts are kept for 13 months; older ones stay in ClickHouse."""
     with opened(load_settings()) as stores:
         sent = rebuild_analytics(stores, restart=restart, on_batch=_say)
     if as_json:

@@ -1,5 +1,6 @@
 """`dci connectors`, `dci sync`, `dci migrate`: the YAML files and the registry's view of them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import typer
 from dci_pipeline.cli.output import AsJson, notice, plural, print_json, print_table, span
 from dci_pipeline.cli.session import opened
 from dci_pipeline.connectors.loader import Connectors, load_connectors
+from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.runners.opt_out import reopen_opted_in
 from dci_pipeline.runners.sync import sync_connector
 from dci_pipeline.settings import load_settings
@@ -20,7 +22,7 @@ from dci_pipeline.upkeep.alerts import alert_on_files
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-_COLUMNS = ("id", "kind", "enabled", "health", "last run", "next run", ">docs", ">due", "~yaml")
+_COLUMNS = ("id", "kind", "enabled", "health", "last run", "next run", ">docs", ">due", "yaml")
 
 
 @app.command()
@@ -45,8 +47,8 @@ def connectors(as_json: AsJson = False) -> None:
 def _row(item: dict[str, Any], now: datetime) -> tuple[object, ...]:
     is_on = item["enabled"] and ("paused" if item["automation"] == "paused" else "yes")
     last, due = item["last_run_at"], item["next_run_at"]
-    ago = f"{span((now - last).total_seconds())} ago" if last else None
-    until = (f"in {span((due - now).total_seconds())}" if due > now else "now") if due else None
+    ago = span((now - last).total_seconds()) if last else None
+    until = (span((due - now).total_seconds()) if due > now else "now") if due else None
     return (
         item["id"],
         item["kind"],
@@ -54,7 +56,9 @@ def _row(item: dict[str, Any], now: datetime) -> tuple[object, ...]:
         item["health"],
         ago,
         until,
-        *(item[n] for n in ("documents", "due", "yaml")),
+        item["documents"],
+        item["due"],
+        "ok" if item["yaml"] == f"{item['id']}.yaml" else item["yaml"],
     )
 
 
@@ -71,7 +75,7 @@ def _listed(found: Connectors, known: dict[str, Any]) -> list[dict[str, Any]]:
                 "name": spec.name if spec else row.get("name"),
                 "kind": spec.kind if spec else row.get("kind"),
                 "enabled": spec.enabled if spec else bool(row.get("enabled")) and name in broken,
-                "automation": spec.automation if spec else row.get("automation"),
+                "automation": _automation(spec, row),
                 "health": row.get("health"),
                 "last_run_at": row.get("last_run_at"),
                 "next_run_at": row.get("next_due"),
@@ -82,6 +86,13 @@ def _listed(found: Connectors, known: dict[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return listed
+
+
+def _automation(spec: ConnectorSpec | None, row: Mapping[str, Any]) -> str | None:
+    """Paused by hand counts whatever the YAML says."""
+    if row.get("paused_at") is not None:
+        return "paused"
+    return spec.automation if spec else row.get("automation")
 
 
 @app.command()

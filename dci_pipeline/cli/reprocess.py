@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from dci_pipeline.cli.days import all_of, parse_days
 from dci_pipeline.cli.output import AsJson, plural, print_json, print_table
-from dci_pipeline.cli.run import Connector, exit_code, parse_day, run_json, start
+from dci_pipeline.cli.run import exit_code, run_json, start
 from dci_pipeline.cli.session import find_connector
+from dci_pipeline.cli.words import ConnectorId
 from dci_pipeline.model.states import Task
 from dci_pipeline.runners.context import RunOptions
 from dci_pipeline.runners.reprocess import Foreseen, foresee
@@ -22,12 +24,18 @@ _ROWS = 100
 
 @app.command()
 def reprocess(
-    connector: Connector,
+    connector: ConnectorId,
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Keep nothing; show which entities would change, and how.")
     ] = False,
     partition: Annotated[
-        str | None, typer.Option(metavar="DAY", help="Only this UTC day; by default every day that holds bodies.")
+        str | None,
+        typer.Option(
+            metavar="DAYS", help="Only this UTC day, or FIRST...LAST in one run; by default all days that hold bodies."
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most pages to read again; the rest waits for the next time.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -36,12 +44,12 @@ def reprocess(
     After the YAML's `extract` or the code has changed: --dry-run first shows the entities that would be others."""
     settings = load_settings()
     spec = find_connector(settings, connector)
-    day = parse_day(partition)
+    days = parse_days(partition)
     if not dry:
-        return start(settings, spec, RunOptions(task=Task.REPROCESS), day, is_dry=False, as_json=as_json)
+        return start(settings, spec, RunOptions(task=Task.REPROCESS, limit=limit), days, is_dry=False, as_json=as_json)
     stores = open_shadow(settings, spec.id)
     try:
-        found = foresee(stores, settings, spec, partition=day)
+        found = foresee(stores, settings, spec, windows=all_of(days), limit=limit)
     finally:
         stores.close()
     if as_json:

@@ -2,20 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from dci_pipeline.cli.changes import change_json, words
+from dci_pipeline.cli.days import Days, all_of, check_days, named, parse_days, ranges_of
 from dci_pipeline.cli.output import AsJson, complain, local_time, notice, plural, print_facts, print_json, print_table
 from dci_pipeline.cli.session import find_connector, opened
 from dci_pipeline.cli.watch import RunWatch
+from dci_pipeline.cli.words import ConnectorId
 from dci_pipeline.connectors.spec import ConnectorSpec
-from dci_pipeline.errors import UnknownThingError, UsageError
+from dci_pipeline.errors import UnknownThingError
 from dci_pipeline.model.states import RunStatus, Task
 from dci_pipeline.runners.context import RunContext, RunOptions
 from dci_pipeline.runners.dry import DryRun, dry_run, windows_of
+from dci_pipeline.runners.reprocess import pages_waiting
 from dci_pipeline.runners.seeds import canonical_urls, register_urls
 from dci_pipeline.runners.signals import answering_signals
 from dci_pipeline.runners.stores import Stores, open_shadow
@@ -35,13 +38,12 @@ PROBLEMS = 10
 """Kinds of failed requests that a result names."""
 _ROWS = 30
 """Rows of each table of a dry run; --json has all."""
-Connector = Annotated[str, typer.Argument(help="Id of a connector.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Make the requests, keep nothing, show what would be.")]
 
 
 @app.command()
 def run(
-    connector: Connector,
+    connector: ConnectorId,
     task: Annotated[Task, typer.Option(help="Which stages.")] = Task.FULL,
     group: Annotated[str | None, typer.Option(help="Only pages of this group of the YAML.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Most pages to fetch.")] = None,
@@ -49,7 +51,8 @@ def run(
     url: Annotated[list[str] | None, typer.Option(help="Only this page; may be repeated.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Also what is not due; never what is not allowed.")] = False,
     partition: Annotated[
-        str | None, typer.Option(metavar="DAY", help="A UTC day; a past one is recomputed without a request.")
+        str | None,
+        typer.Option(metavar="DAYS", help="A UTC day, or FIRST...LAST; the past is recomputed without a request."),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -61,35 +64,28 @@ def run(
     if group is not None and group not in spec.groups:
         raise UnknownThingError("group", group, f"the connector's are: {', '.join(spec.groups)}")
     options = RunOptions(task=task, group=group, limit=limit, urls=canonical_urls(spec, url or ()), force=force)
-    return start(settings, spec, options, parse_day(partition), is_dry=dry, as_json=as_json)
+    return start(settings, spec, options, parse_days(partition), is_dry=dry, as_json=as_json)
 
 
 @app.command()
-def discover(connector: Connector, dry: DryRunOption = False, as_json: AsJson = False) -> int:
+def discover(connector: ConnectorId, dry: DryRunOption = False, as_json: AsJson = False) -> int:
     """Read sitemaps, feeds and seeds; register the URLs they name."""
     settings = load_settings()
     spec = find_connector(settings, connector)
     return start(settings, spec, RunOptions(task=Task.DISCOVER), None, is_dry=dry, as_json=as_json)
 
 
-def parse_day(text: str | None) -> date | None:
-    """The day that `--partition` names. Raises UsageError."""
-    try:
-        return date.fromisoformat(text) if text is not None else None
-    except ValueError as exc:
-        raise UsageError(f"--partition is {text!r}, expected a day such as 2026-05-01") from exc
-
-
 def start(
-    settings: Settings, spec: ConnectorSpec, options: RunOptions, day: date | None, *, is_dry: bool, as_json: bool
+    settings: Settings, spec: ConnectorSpec, options: RunOptions, days: Days | None, *, is_dry: bool, as_json: bool
 ) -> int:
     """A task as a Dagster run, or as a dry run; gives the exit code."""
     if is_dry:
-        return _start_dry(settings, spec, options, day, as_json=as_json)
+        return _start_dry(settings, spec, options, days, as_json=as_json)
     with opened(settings) as stores:
-        _check_day(settings, stores, day)
-        days = [day] if day or options.task is not Task.REPROCESS else windows_of(stores, spec)
-        result = combined(list(_iter_days(settings, stores, spec, options, days)))
+        check_days(days, settings.partitions_start, stores.registry.now().date())
+        is_all = days is None and options.task is Task.REPROCESS
+        ranges = ranges_of(windows_of(stores, spec)) if is_all else [days]
+        result = combined(list(_iter_ranges(settings, stores, spec, options, ranges)))
     if as_json:
         print_json(result)
     else:
@@ -97,23 +93,17 @@ def start(
     return exit_code(result)
 
 
-def _check_day(settings: Settings, stores: Stores, day: date | None) -> None:
-    """Raises UsageError for a day that is no partition."""
-    today = stores.registry.now().date()
-    if day is not None and not settings.partitions_start <= day <= today:
-        raise UsageError(f"--partition is {day}, expected a day from {settings.partitions_start} to today, {today} UTC")
-
-
 def launch(
-    settings: Settings, stores: Stores, spec: ConnectorSpec, options: RunOptions, day: date | None, *, label: str
+    settings: Settings, stores: Stores, spec: ConnectorSpec, options: RunOptions, days: Days | None, *, label: str
 ) -> dict[str, Any]:
     """One Dagster run of a connector, watched until it ends; gives what `--json` prints of it."""
     # Dagster takes a second to import, so only a command that starts a run pays for it.
     from dci_pipeline.defs.launch import launch_run
 
     register_urls(stores, spec, options.urls, "command line")
+    first, last = days or (None, None)
     with RunWatch(stores.registry, spec.id, label, offset=options.clock_offset):
-        done = launch_run(settings, spec.id, task=options.task, options=options, partition=day)
+        done = launch_run(settings, spec.id, task=options.task, options=options, partition=first, until=last)
     with stores.registry.transaction() as conn:
         row = read.run_row(conn, done.run_id, spec.id)
         problems = read.problems_of(conn, done.run_id, spec.id, PROBLEMS)
@@ -142,20 +132,25 @@ def run_json(row: Mapping[str, Any], error: str | None = None) -> dict[str, Any]
     }
 
 
-def _iter_days(
-    settings: Settings, stores: Stores, spec: ConnectorSpec, options: RunOptions, days: Iterable[date | None]
+def _iter_ranges(
+    settings: Settings, stores: Stores, spec: ConnectorSpec, options: RunOptions, ranges: Iterable[Days | None]
 ) -> Iterator[dict[str, Any]]:
-    """A run a day, until one does not end well."""
-    for day in days:
-        label = f"{options.task} {spec.id}" + (f" {day}" if day else "")
-        result = launch(settings, stores, spec, options, day, label=label)
+    """A run a range, until one does not end well, or the limit of a reprocess is reached."""
+    is_limited = options.task is Task.REPROCESS and options.limit is not None
+    for days in ranges:
+        label = f"{options.task} {spec.id}" + (f" {named(days)}" if days else "")
+        waiting = pages_waiting(stores, spec, all_of(days)) if is_limited else 0
+        result = launch(settings, stores, spec, options, days, label=label)
         yield result
-        if exit_code(result):
+        if is_limited:
+            done = waiting - pages_waiting(stores, spec, all_of(days))
+            options = replace(options, limit=max(0, (options.limit or 0) - done))
+        if exit_code(result) or (is_limited and options.limit == 0):
             return
 
 
 def combined(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Runs of several days as one: numbers added, the worst status, the first error; of one run the run itself."""
+    """Runs of several ranges as one: numbers added, the worst status, the first error; of one run the run itself."""
     worst = max(results, key=lambda result: _BY_BADNESS.index(result["status"]))
     added = {name: sum(result[name] for result in results) for name in STATS if name != "avgMs"}
     return {
@@ -208,11 +203,13 @@ def _show_next(result: Mapping[str, Any]) -> None:
         print(f"`dci changes --connector {result['connector']}` shows what changed")
 
 
-def _start_dry(settings: Settings, spec: ConnectorSpec, options: RunOptions, day: date | None, *, as_json: bool) -> int:
+def _start_dry(
+    settings: Settings, spec: ConnectorSpec, options: RunOptions, days: Days | None, *, as_json: bool
+) -> int:
     stores = open_shadow(settings, spec.id)
     try:
         with _stop_on_signal() as watch:
-            done = dry_run(stores, settings, spec, options, partition=day, started=watch)
+            done = dry_run(stores, settings, spec, options, windows=all_of(days), started=watch)
     finally:
         stores.close()
     if as_json:

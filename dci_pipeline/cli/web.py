@@ -114,4 +114,7 @@ def _show(users: list[dict[str, Any]], *, as_json: bool) -> None:
         for row in users:
             print_json({key: row[key] for key in names})
         return
+    if not users:
+        print("nobody may log in; `dci user add NAME` lets somebody")
+        return
     print_table(("name", "role", "since", "last login", ">open sessions"), [[u[key] for key in names] for u in users])

@@ -2,7 +2,8 @@
 
 Bodies past their group's `retention` go unless a baseline or a published value needs them; of the noise of a version
 the first and the last body stay. Attempts are kept 13 months, by month. What an audit needs outlives the bytes: the
-captures, hashes and decisions stay.
+captures, hashes and decisions stay. Every table that grows without an end has its time in `stores/pg/retention.py`;
+docs/design.md lists them, and those that are kept for good.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ from datetime import date, datetime, timedelta
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.stores.pg import cleanup as pg
-from dci_pipeline.stores.pg import host_tests
+from dci_pipeline.stores.pg import host_tests, retention
 from dci_pipeline.stores.pg.bulk import Conn
 from dci_pipeline.stores.registry import Registry
 
@@ -54,12 +55,34 @@ def clean(
     gone: Counter[str] = Counter()
     for spec in specs:
         gone.update(_bodies(look, spec))
+        gone.update(_rows_of(look, spec))
     gone["attempt_months"] = _months(look)
     with look.step() as conn:
         gone["alerts"] = pg.forget_alerts(conn, ALERTS_STAY)
         gone["sessions"] = pg.forget_sessions(conn)
+    gone.update(_rows(look))
     with look.step() as conn:
         gone["robots_snapshots"] = pg.forget_robots(conn, ROBOTS_STAY)
+    return gone
+
+
+def _rows(look: _Look) -> Counter[str]:
+    """Rows of all connectors together that have had their time."""
+    gone = Counter(dict.fromkeys(retention.OF_ALL, 0))
+    for what in retention.OF_ALL:
+        if not look.stop():
+            with look.step() as conn:
+                gone[what] += retention.take(conn, what)
+    return gone
+
+
+def _rows_of(look: _Look, spec: ConnectorSpec) -> Counter[str]:
+    """Rows of one connector that say nothing that others do not say."""
+    gone = Counter(dict.fromkeys(retention.OF_CONNECTOR, 0))
+    for what in retention.OF_CONNECTOR:
+        if not look.stop():
+            with look.step() as conn:
+                gone[what] += retention.take_of_connector(conn, what, spec.id)
     return gone
 
 

@@ -74,6 +74,8 @@ def forget(kept: Kept, target: Target, on_step: OnStep | None = None) -> Counter
 
     `on_step` hears of every batch after it is committed."""
     gone: Counter[str] = Counter()
+    with kept.registry.transaction() as conn:
+        gone["rankings"] = pg.forget_rankings(conn, target)
     while keys := _next(kept.registry, target):
         gone.update(_forget_batch(kept, keys))
         if on_step is not None:

@@ -1,4 +1,4 @@
-"""A day's figures of each connector, kept for good: attempts go after 13 months, and analytics can be lost.
+"""A day's figures of each connector, kept for five years: attempts go after 13 months, and analytics can be lost.
 
 What happened in a day is counted again whenever its figures are written, so a later look corrects an earlier one. What
 there is (pages, entities, bytes) can only be counted now, so it is written for the running day alone. Analytics hears

@@ -50,6 +50,13 @@ def test_a_changed_value_reads_before_and_after() -> None:
     assert words(_change(_field("power_mw", "18", "24"))) == "Oslo 2, power_mw: 18 → 24"
 
 
+def test_a_changed_value_reads_with_its_unit() -> None:
+    assert words(_change({**_field("power_mw", "18", "24"), "unit": "MW"})) == "Oslo 2, power_mw: 18 → 24 MW"
+    assert words(_change({**_field("power_mw", "18", None), "unit": "MW"}, _field("status", "Open", "Open soon"))) == (
+        "Oslo 2, power_mw: 18 → –\nOslo 2, status: Open → Open soon"
+    )
+
+
 def test_a_value_that_was_not_there_is_a_dash() -> None:
     change = _change(_field("power_mw", None, "24"), _field("status", "Planned", "Open"))
     assert words(change) == "Oslo 2, power_mw: – → 24\nOslo 2, status: Planned → Open"
@@ -67,12 +74,12 @@ def test_a_change_of_text_alone_reads_as_its_summary() -> None:
 
 def test_a_change_in_json_has_the_documented_keys_in_order() -> None:
     row = dict.fromkeys(
-        ("connector", "fields", "id", "url", "document_id", "detected_at", "window", "kind", "significance", "summary",
-         "reasons", "confirmation", "from_version", "to_version", "object_key"),
+        ("connector", "fields", "edits", "id", "url", "document_id", "detected_at", "window", "kind", "significance",
+         "summary", "reasons", "confirmation", "from_version", "to_version", "object_key"),
     )  # fmt: skip
     assert list(change_json(row)) == [
         "id", "connector", "url", "document_id", "detected_at", "window", "kind", "significance", "summary",
-        "reasons", "confirmation", "fields", "from_version", "to_version",
+        "reasons", "confirmation", "fields", "edits", "from_version", "to_version",
     ]  # fmt: skip
 
 
@@ -156,7 +163,7 @@ def test_only_a_run_that_ended_well_exits_with_0(status: str, code: int) -> None
         ),
         (["run", "demo", "--task", "all"], r"dci: invalid value for '--task': 'all' is not one of 'full', .*"),
         (["run", "demo", "--limit", "-1"], r"dci: invalid value for '--limit': -1 is not in the range .*"),
-        (["run", "demo", "--partition", "may"], r"dci: --partition is 'may', expected a day such as 2026-05-01"),
+        (["run", "demo", "--partition", "may"], r"dci: --partition is 'may', expected a day such as 2026-05-01.*"),
         (["run", "demo", "--url", "ftp://a.example/"], r"dci: --url 'ftp://a\.example/' cannot be crawled: .*"),
         (["run", "demo", "--url", "https://a.example/x"], r"dci: https://a\.example/x is out of scope: connector .*"),
     ],
