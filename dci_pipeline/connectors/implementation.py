@@ -70,7 +70,8 @@ class Listing:
 
     def html(self) -> Page:
         """The parsed page: its `tree`, `links`, `title`."""
-        return parse_html(self.text, url=self.url)
+        charset = decode_body(self.body, content_type=self.content_type).encoding
+        return parse_html(self.text, url=self.url, charset=charset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,8 @@ class PageBody:
 
     def html(self) -> Page:
         """The parsed page: its `tree`, `links`, `title`."""
-        return parse_html(self.text, url=self.url)
+        charset = decode_body(self.body, content_type=self.content_type).encoding
+        return parse_html(self.text, url=self.url, charset=charset)
 
 
 class Implementation:
@@ -129,6 +131,7 @@ def make_value(
     locator: str,
     as_: ValueType = "text",
     unit: str | None = None,
+    zone: str | None = None,
     item: str = "",
     confidence: float = 0.8,
 ) -> FieldValue:
@@ -136,7 +139,7 @@ def make_value(
 
     `locator` says where on the page the value is; `item` tells the entities of one page apart.
     """
-    typed = coerce(raw, as_, unit=unit)
+    typed = coerce(raw, as_, unit=unit, zone=zone)
     return FieldValue(
         property=property,
         raw=raw[:MAX_RAW],

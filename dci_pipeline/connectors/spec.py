@@ -38,6 +38,7 @@ from dci_pipeline.connectors.values import (
     Text,
     Url,
     XPath,
+    Zone,
     homepage_host,
     name_from_id,
 )
@@ -162,6 +163,8 @@ class FieldSpec(Block):
     """Type of the value."""
     unit: Text | None = None
     """Unit that a number is given in, or currency of money, where the page does not say it."""
+    zone: Zone | None = None
+    """Zone that a date's time is given in, such as `Europe/Berlin`, where the page does not say it."""
     attr: Text | None = None
     """Attribute to read instead of the text, for `css` and `xpath`."""
     all: bool = False
@@ -182,6 +185,8 @@ class FieldSpec(Block):
             raise problem(f"has attr beside {given[0]}, expected attr only with css or xpath")
         if self.unit and self.as_ not in ("number", "money"):
             raise problem(f"has a unit but is {self.as_}, expected `as: number` or `as: money`")
+        if self.zone and self.as_ != "date":
+            raise problem(f"has a zone but is {self.as_}, expected `as: date`")
         return self
 
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+import zoneinfo
 from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -129,6 +130,13 @@ def homepage_host(data: dict[str, Any]) -> tuple[str, ...]:
     return (scope_host(data["homepage"]),) if "homepage" in data else ()
 
 
+def _zone(value: str) -> str:
+    """Never a path: zoneinfo would look for the file."""
+    if value not in zoneinfo.available_timezones():
+        raise refuse("a zone of the IANA database such as Europe/Berlin or UTC")
+    return value
+
+
 def _headers(value: dict[str, str]) -> dict[str, str]:
     for name, text in value.items():
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or re.search(r"[\r\n\0]", text):
@@ -170,6 +178,7 @@ Css = Annotated[Text, AfterValidator(_css)]
 XPath = Annotated[Text, AfterValidator(_xpath)]
 JsonPath = Annotated[Text, AfterValidator(_jsonpath)]
 Regex = Annotated[Text, AfterValidator(_compiling(compile_regex, "a regular expression"))]
+Zone = Annotated[Text, AfterValidator(_zone)]
 PartSelector = Annotated[Text, AfterValidator(_part_selector)]
 Headers = Annotated[dict[str, str], AfterValidator(_headers)]
 DottedPath = Annotated[

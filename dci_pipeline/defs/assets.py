@@ -14,7 +14,7 @@ from dci_pipeline.defs.checks import check_results, check_specs
 from dci_pipeline.defs.config import FamilyConfig
 from dci_pipeline.defs.metadata import FACTS, asset_description, asset_metadata
 from dci_pipeline.defs.partitions import daily_partitions, windows_of
-from dci_pipeline.defs.resources import OpenRun, Pipeline
+from dci_pipeline.defs.resources import OpenRun, Pipeline, is_backfill
 from dci_pipeline.model.entity_types import NORMALIZER_VERSION
 from dci_pipeline.model.states import Stage
 from dci_pipeline.runners import family
@@ -68,7 +68,9 @@ def _network_asset(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dg.
 
 
 def _derived_asset(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dg.AssetsDefinition:
-    """Nothing is yielded, and so all below is skipped, where neither this stage nor a later one has anything to do."""
+    """Nothing is yielded, and so all below is skipped, where neither this stage nor a later one has anything to do.
+
+    A backfill always gets its output: Dagster calls it failed where a day of it was not materialized."""
     ins = {"upstream": dg.AssetIn(key=asset_key(spec.id, UPSTREAM[stage]))}
     as_asset: Decorator = dg.asset(ins=ins, output_required=False, **_facts(spec, stage, settings))
 
@@ -80,8 +82,7 @@ def _derived_asset(spec: ConnectorSpec, stage: Stage, settings: Settings) -> dg.
     ) -> Iterator[Any]:
         opened = _open(pipeline, context)
         with pipeline.guarded(opened):
-            is_wanted = family.has_output(stage, opened.ctx) or not _is_materialized(context)
-            source = family.stream(stage, opened.ctx, iter(upstream)) if is_wanted else None
+            source = family.stream(stage, opened.ctx, iter(upstream)) if _is_wanted(stage, opened, context) else None
         if source is not None:
             yield dg.Output(RecordStream(source))
         yield from check_results(stage, pipeline, opened)
@@ -121,6 +122,10 @@ def code_version(spec: ConnectorSpec, stage: Stage) -> str:
 def _open(pipeline: Pipeline, context: dg.AssetExecutionContext) -> OpenRun:
     connector = context.asset_key.path[0]
     return pipeline.open_run(context.run, connector, windows_of(context.partition_keys), context.log)
+
+
+def _is_wanted(stage: Stage, opened: OpenRun, context: dg.AssetExecutionContext) -> bool:
+    return family.has_output(stage, opened.ctx) or is_backfill(context.run) or not _is_materialized(context)
 
 
 def _is_materialized(context: dg.AssetExecutionContext) -> bool:

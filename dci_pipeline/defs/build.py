@@ -13,6 +13,7 @@ from dci_pipeline.defs.assets import make_family
 from dci_pipeline.defs.io_manager import StreamIOManager
 from dci_pipeline.defs.jobs import batch_job, connector_job
 from dci_pipeline.defs.maintenance import make_maintenance
+from dci_pipeline.defs.narrow import run_of_this_process, specs_needed
 from dci_pipeline.defs.resources import Pipeline
 from dci_pipeline.defs.schedules import make_heartbeat
 from dci_pipeline.defs.sensors import make_sensors
@@ -24,11 +25,14 @@ BROKEN_GROUP = "broken_connector_files"
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:
-    """The location's families, jobs and sensors; a YAML that cannot be read is shown and stops no other."""
+    """The location's families, jobs and sensors; a YAML that cannot be read is shown and stops no other.
+
+    A process that was started for one run gets the families of that run only."""
     found = load_connectors(settings.config_dir, settings.connectors)
     for problem in found.problems:
         log.error("%s", problem)
-    return definitions_of(settings, found.enabled, Pipeline(settings, found.enabled), found.problems)
+    families = specs_needed(found.enabled, run_of_this_process())
+    return definitions_of(settings, families, Pipeline(settings, found.enabled), found.problems)
 
 
 def definitions_of(

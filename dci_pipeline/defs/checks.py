@@ -52,7 +52,7 @@ class Facts:
 
     def count(self, name: str) -> int:
         """A run statistic over the run's windows."""
-        return max((summary.counts.get(name, 0) for summary in self.summaries), default=0)
+        return sum(summary.counts.get(name, 0) for summary in self.summaries)
 
     def value(self, statement: str, **params: object) -> int:
         """One number from the registry; null counts as 0."""

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.tags import MAX_RUNTIME_SECONDS_TAG
 from pydantic import Field
 
 from dci_pipeline.model.states import Stage, Task
@@ -16,7 +17,9 @@ class FamilyConfig(dg.Config):
 
     task: Task | None = Field(None, description="What the run is for; by default what its selection of assets says.")
     group: str | None = Field(None, description="Only pages of this group of the YAML.")
-    limit: int | None = Field(None, ge=0, description="Most pages to fetch; empty means all that are due.")
+    limit: int | None = Field(
+        None, ge=0, description="Most pages to fetch, or of a reprocess to read again; empty: all."
+    )
     urls: list[str] = Field([], description="Only these pages.")
     force: bool = Field(False, description="Also what is not due; never what is not allowed.")
     clock_offset_s: float = Field(0.0, description="Seconds by which the run's clock is moved on; for the demo.")
@@ -70,6 +73,16 @@ STAGES_OF_TASK: dict[Task, tuple[Stage, ...]] = {
     Task.REPROCESS: tuple(Stage)[2:],
 }
 """Which assets a task materializes."""
+
+
+MAX_LIVE_S = 7200
+"""A live run stops selecting after its slice (10 minutes) and then only reads and writes: after two hours it hangs."""
+
+
+def time_limit(task: Task) -> dict[str, str]:
+    """Tag of a run that starts by itself: how long it may take, in seconds. What only reads the archive has the
+    instance's day, however much there is to read."""
+    return {} if task is Task.REPROCESS else {MAX_RUNTIME_SECONDS_TAG: str(MAX_LIVE_S)}
 
 
 def _task(word: str) -> Task:

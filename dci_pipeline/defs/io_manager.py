@@ -12,6 +12,9 @@ from dci_pipeline.model.states import Stage
 from dci_pipeline.runners import family
 from dci_pipeline.runners.stream import RecordStream
 
+STOPPED = "stopped as asked: what was in flight is written, the rest stays due; the next run goes on from here"
+"""For whoever reads the run's page, where Dagster shows a stack trace."""
+
 
 class StreamIOManager(dg.IOManager):
     """Postgres, archive and ClickHouse behind one door: each chunk one transaction, its archive objects put first."""
@@ -26,6 +29,7 @@ class StreamIOManager(dg.IOManager):
             try:
                 drain(stage, opened, obj)
             except INTERRUPTS:
+                context.log.warning(STOPPED)
                 mark_canceled(context)
                 raise
             for window in opened.ctx.windows:

@@ -6,6 +6,7 @@ from datetime import date
 
 import dagster as dg
 from dagster._core.events import RunFailureReason
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from dci_pipeline.connectors.loader import load_connectors
 from dci_pipeline.connectors.spec import ConnectorSpec
@@ -40,9 +41,17 @@ class LaunchResult:
 
 
 def launch_run(
-    settings: Settings, connector: str, *, task: Task, options: RunOptions, partition: date | None = None
+    settings: Settings,
+    connector: str,
+    *,
+    task: Task,
+    options: RunOptions,
+    partition: date | None = None,
+    until: date | None = None,
 ) -> LaunchResult:
     """A Dagster run of one connector over the task's assets; `partition` None is the database's UTC day.
+
+    With `until` the run is over all days from `partition` to that one, and so offline.
 
     Raises UserError for what the user can put right before a run exists, StoreError when a store does not answer.
     """
@@ -51,7 +60,7 @@ def launch_run(
     try:
         day = partition or pipeline.stores.registry.now().date()
         with opened_instance(settings) as instance:
-            return _execute(pipeline, spec, replace(options, task=task), day, instance)
+            return _execute(pipeline, spec, replace(options, task=task), (day, until or day), instance)
     finally:
         pipeline.close()
 
@@ -65,20 +74,26 @@ def enabled_connector(settings: Settings, connector: str) -> ConnectorSpec:
 
 
 def _execute(
-    pipeline: Pipeline, spec: ConnectorSpec, options: RunOptions, day: date, instance: dg.DagsterInstance
+    pipeline: Pipeline, spec: ConnectorSpec, options: RunOptions, days: tuple[date, date], instance: dg.DagsterInstance
 ) -> LaunchResult:
     stages = STAGES_OF_TASK[options.task]
     job = definitions_of(pipeline.settings, [spec], pipeline).resolve_job_def(spec.id)
     result = job.execute_in_process(
         instance=instance,
-        partition_key=day.isoformat(),
+        partition_key=days[0].isoformat() if days[0] == days[1] else None,
         asset_selection=[asset_key(spec.id, stage) for stage in stages],
         run_config=_run_config(spec.id, stages, options),
-        tags={"dci/task": str(options.task), "dci/started_by": "dci run"},
+        tags={"dci/task": str(options.task), "dci/started_by": "dci run", **_range_tags(days)},
         raise_on_error=False,
     )
     _abort_what_is_open(pipeline, result.run_id)
     return _result(instance, result)
+
+
+def _range_tags(days: tuple[date, date]) -> dict[str, str]:
+    """How Dagster is told of a run over several partitions; none for one day."""
+    first, last = (day.isoformat() for day in days)
+    return {} if first == last else {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
 
 
 def _run_config(connector: str, stages: Iterable[Stage], options: RunOptions) -> dict[str, object]:

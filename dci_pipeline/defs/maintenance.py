@@ -1,7 +1,7 @@
 """What keeps an installation going for years, by the clock: each duty is a job of one op and a schedule that is on.
 
 Every duty may be killed anywhere and run again, ends by itself after its time (the rest waits for the next night), and
-none runs beside another. One code location has them: the one whose DCI_CONNECTORS is `*` or empty.
+only the link checks run beside another. One code location has them: the one whose DCI_CONNECTORS is `*` or empty.
 """
 
 import time
@@ -16,6 +16,7 @@ from dci_pipeline.defs.failures import as_failure
 from dci_pipeline.defs.pruning import prune
 from dci_pipeline.defs.resources import Pipeline
 from dci_pipeline.errors import DciError
+from dci_pipeline.runners.daily_links import check_links
 from dci_pipeline.runners.drain import drain
 from dci_pipeline.runners.host_tests import purge_dropped
 from dci_pipeline.settings import Settings
@@ -23,10 +24,14 @@ from dci_pipeline.stores.pg import alerts
 from dci_pipeline.upkeep.backup import back_up
 from dci_pipeline.upkeep.cleanup import clean
 from dci_pipeline.upkeep.metrics import record_days, refresh
+from dci_pipeline.upkeep.rankings import record_rankings
 
 PREFIX = "maintenance_"
 POOL = "dci_maintenance"
 """One at a time: a backup that reads everything and a cleanup that deletes would only wait for each other's locks."""
+
+LINKS_POOL = "dci_links"
+"""Its hour is spent waiting for other people's servers, and a backup should not wait for them."""
 
 Stop = Callable[[], bool]
 
@@ -43,6 +48,7 @@ class Duty:
     words: str
     work: Callable[[Pipeline, Stop], Mapping[str, object]]
     """Gives what it did, for the run's page."""
+    pool: str = POOL
 
     @property
     def job_name(self) -> str:
@@ -53,6 +59,11 @@ def _daily_metrics(pipeline: Pipeline, stop: Stop) -> Mapping[str, object]:
     days = record_days(pipeline.stores.registry)
     drain(pipeline.stores)
     return {"days": ", ".join(day.isoformat() for day in days)}
+
+
+def _rankings(pipeline: Pipeline, stop: Stop) -> Mapping[str, object]:
+    found = record_rankings(pipeline.stores.registry)
+    return {"day": found.day.isoformat(), "facilities": found.facilities, "places": found.places}
 
 
 def _refresh_stats(pipeline: Pipeline, stop: Stop) -> Mapping[str, object]:
@@ -69,6 +80,10 @@ def _cleanup(pipeline: Pipeline, stop: Stop) -> Mapping[str, object]:
 
 def _prune_events(pipeline: Pipeline, stop: Stop) -> Mapping[str, object]:
     return prune(pipeline.settings, stop)
+
+
+def _links(pipeline: Pipeline, stop: Stop) -> Mapping[str, object]:
+    return check_links(pipeline.stores, pipeline.settings, pipeline.specs.values(), stop=stop)
 
 
 def _backup(pipeline: Pipeline, stop: Stop) -> Mapping[str, object]:
@@ -90,8 +105,16 @@ DUTIES: Sequence[Duty] = (
         cron="10 0 * * *",
         zone=_maintenance_zone,
         longest=timedelta(minutes=30),
-        words="Counts what each connector did on the UTC days that are over, and keeps it for good.",
+        words="Counts what each connector did on the UTC days that are over, and keeps it for five years.",
         work=_daily_metrics,
+    ),
+    Duty(
+        name="rankings",
+        cron="30 0 * * *",
+        zone=_maintenance_zone,
+        longest=timedelta(minutes=30),
+        words="Ranks facilities, operators, countries and cities by what pages state now, and keeps the day's places.",
+        work=_rankings,
     ),
     Duty(
         name="refresh_stats",
@@ -106,7 +129,7 @@ DUTIES: Sequence[Duty] = (
         cron="0 1 * * *",
         zone=_maintenance_zone,
         longest=timedelta(hours=1),
-        words="Deletes bodies past their retention, repeated noise, attempts of over 13 months, old alerts, sessions.",
+        words="Deletes bodies past their retention, repeated noise, and rows of every table that have had their time.",
         work=_cleanup,
     ),
     Duty(
@@ -114,8 +137,17 @@ DUTIES: Sequence[Duty] = (
         cron="30 2 * * *",
         zone=_maintenance_zone,
         longest=timedelta(minutes=30),
-        words="Prunes Dagster's event log; runs and the newest event of each partition stay.",
+        words="Prunes Dagster's event log and what runs printed; runs and the newest event of each partition stay.",
         work=_prune_events,
+    ),
+    Duty(
+        name="links",
+        cron="30 3 * * *",
+        zone=_maintenance_zone,
+        longest=timedelta(hours=1),
+        words="Checks whether published addresses, and pages that values rest on, still answer.",
+        work=_links,
+        pool=LINKS_POOL,
     ),
     Duty(
         name="backup",
@@ -155,7 +187,7 @@ def _schedule(settings: Settings, duty: Duty, job: dg.JobDefinition) -> dg.Sched
 
 
 def _job(pipeline: Pipeline, duty: Duty) -> dg.JobDefinition:
-    @dg.op(name=duty.name, description=duty.words, pool=POOL)
+    @dg.op(name=duty.name, description=duty.words, pool=duty.pool)
     def work(context: dg.OpExecutionContext) -> None:
         done = _done(pipeline, duty)
         context.add_output_metadata({name: _shown(value) for name, value in done.items()})

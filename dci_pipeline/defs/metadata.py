@@ -18,6 +18,10 @@ from dci_pipeline.settings import Settings
 Metadata = dict[str, dg.MetadataValue[Any]]
 
 
+_KEYS = ("id", "attempt_id")
+"""Columns that tell a row from all others by themselves."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFacts:
     """What holds for one stage in every family."""
@@ -32,8 +36,8 @@ class StageFacts:
 
     @property
     def schema(self) -> dg.TableSchema:
-        """Columns as Dagster shows them; the first is the key."""
-        key = dg.TableColumnConstraints(nullable=False, unique=True)
+        """Columns as Dagster shows them; the first is the key, or the key's first part where rows have no id."""
+        key = dg.TableColumnConstraints(nullable=False, unique=self.columns[0][0] in _KEYS)
         return dg.TableSchema(
             columns=[
                 dg.TableColumn(name, kind, description=text, constraints=None if at else key)
@@ -186,6 +190,7 @@ def summary_metadata(stage: Stage, ctx: RunContext, window: date, summary: Stage
     return {
         "mode": dg.MetadataValue.text(_LIVE if ctx.live else _OFFLINE),
         "task": dg.MetadataValue.text(str(ctx.options.task)),
+        **_range_of(ctx),
         **{WORDS.get(name, name): dg.MetadataValue.int(count) for name, count in summary.counts.items()},
         "duration (s)": dg.MetadataValue.float(round(summary.duration.total_seconds(), 3)),
         **({"body bytes": dg.MetadataValue.int(summary.body_bytes)} if summary.body_bytes else {}),
@@ -194,6 +199,14 @@ def summary_metadata(stage: Stage, ctx: RunContext, window: date, summary: Stage
         **site_links(ctx.settings, stage, ctx.connector, window),
         **run_link(ctx.settings, ctx.run_id),
     }
+
+
+def _range_of(ctx: RunContext) -> Metadata:
+    """What a range's figures are of; nothing where the run is of one day."""
+    if len(ctx.windows) == 1:
+        return {}
+    days = f"{len(ctx.windows)} days, {ctx.windows[0]} to {ctx.windows[-1]}; the counts below are this day's"
+    return {"run over": dg.MetadataValue.text(days)}
 
 
 def rows_table(rows: list[dict[str, Any]]) -> dg.TableMetadataValue:

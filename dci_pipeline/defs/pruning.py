@@ -1,14 +1,18 @@
 """Dagster's event log is kept small: it grows by 57 to 75 kB a family run, and Dagster itself never takes a row away.
 
 Rows of a run's progress go after three days, once the run has ended; rows that tell of an asset after seven, when a
-newer row tells the same of the same partition. The newest of each partition stays for ever, and so does every run:
-deleting a run would delete its materializations. The tables are Dagster's own, so a contract test pins what is read
-here: the columns, and that partitions, checks and runs look the same before and after.
+newer row tells the same of the same partition; the files with what a run printed after seven. The newest of each
+partition stays for ever, and so does every run: deleting a run would delete its materializations. The tables are
+Dagster's own, so a contract test pins what is read here: the columns, and that partitions, checks and runs look the
+same before and after.
 """
 
+import shutil
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 from psycopg import sql
@@ -21,6 +25,8 @@ from dci_pipeline.stores.pg.bulk import query
 
 PROGRESS_STAYS = timedelta(days=3)
 SUPERSEDED_STAYS = timedelta(days=7)
+OUTPUT_STAYS = timedelta(days=7)
+"""Three files a run: at 500 connectors every quarter of an hour they would use up a disk's inodes within a year."""
 SPAN = 20_000
 """Ids of one statement and transaction: a second at most, so that a run that writes meanwhile is not held up."""
 
@@ -72,8 +78,21 @@ def prune(settings: Settings, stop: Callable[[], bool] = lambda: False) -> Count
             gone["progress"] = _walk(conn, "event_logs", _PROGRESS, PROGRESS_STAYS, stop)
             gone["superseded"] = _walk(conn, "event_logs", _SUPERSEDED, SUPERSEDED_STAYS, stop)
             gone["checks"] = _walk(conn, "asset_check_executions", _CHECKS, SUPERSEDED_STAYS, stop)
+        gone["outputs"] = _prune_outputs(settings.dagster_home / "storage", stop)
     except psycopg.OperationalError as exc:
         raise StoreUnavailable("Dagster's database", without_password(url), str(exc).splitlines()[0]) from exc
+    return gone
+
+
+def _prune_outputs(storage: Path, stop: Callable[[], bool]) -> int:
+    """Deletes what old runs printed, and nothing else that lies there; how many runs'."""
+    before, gone = time.time() - OUTPUT_STAYS.total_seconds(), 0
+    for folder in storage.glob("*-*-*-*-*/compute_logs"):
+        if stop():
+            break
+        if folder.stat().st_mtime < before:
+            shutil.rmtree(folder.parent, ignore_errors=True)
+            gone += 1
     return gone
 
 

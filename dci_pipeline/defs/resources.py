@@ -7,17 +7,18 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import dagster as dg
+from dagster._core.storage.tags import BACKFILL_ID_TAG
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.defs.config import options_of
 from dci_pipeline.defs.failures import as_failure, sentence
 from dci_pipeline.defs.interrupts import INTERRUPTS
 from dci_pipeline.errors import DciError, LeaseHeld, StoreUnavailable
-from dci_pipeline.model.states import Stage
+from dci_pipeline.model.states import Stage, Task
 from dci_pipeline.runners import family
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.family import StageSummary
@@ -26,6 +27,9 @@ from dci_pipeline.settings import Settings
 
 RETRY_LEASE_S = 2.0
 """Time between two looks at a held connector; a person watches the first, an hour's run is not slowed by it."""
+
+LEASE_WAIT_SLICES = 2
+"""Longest wait for a held connector, in run slices: its holder may last one, and a moment of writing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +94,9 @@ class Pipeline:
         self, run: dg.DagsterRun, connector: str, windows: tuple[date, ...], log: dg.DagsterLogManager
     ) -> RunContext:
         options = options_of(run.run_config, connector, stages_of(run, connector))
-        give_up = time.monotonic() + 2 * self.settings.run_slice_s
+        if is_backfill(run):  # of today alone, too: a backfill asks nobody
+            options = replace(options, task=Task.REPROCESS)
+        give_up = time.monotonic() + LEASE_WAIT_SLICES * self.settings.run_slice_s
         told = ""
         while True:
             try:
@@ -143,6 +149,11 @@ class Pipeline:
             family.fail_run(opened.ctx, error, aborted=aborted)
         except StoreUnavailable:
             self.close()
+
+
+def is_backfill(run: dg.DagsterRun) -> bool:
+    """Whether Dagster started the run for a backfill."""
+    return BACKFILL_ID_TAG in run.tags
 
 
 def stages_of(run: dg.DagsterRun, connector: str) -> Collection[Stage]:

@@ -8,11 +8,11 @@ from typing import Any
 import dagster as dg
 
 from dci_pipeline.defs.assets import asset_key
-from dci_pipeline.defs.config import STAGES_OF_TASK
+from dci_pipeline.defs.config import STAGES_OF_TASK, time_limit
 from dci_pipeline.defs.failures import failure_sentences
 from dci_pipeline.defs.jobs import BATCH_JOB
 from dci_pipeline.defs.maintenance import MAINTENANCE_JOBS
-from dci_pipeline.defs.resources import Pipeline
+from dci_pipeline.defs.resources import LEASE_WAIT_SLICES, Pipeline
 from dci_pipeline.defs.wishes import wished
 from dci_pipeline.errors import ConnectorFileError, StoreError
 from dci_pipeline.runners.due import due_rows
@@ -24,6 +24,9 @@ from dci_pipeline.upkeep.alerts import alert_id, alert_on_files
 
 TICK_S = 20
 """Between two looks for due work: a page due every 15 minutes is at most 2 % late, a day has 4,320 ticks."""
+IDLE_S = 300
+"""Beyond the wait for a held connector; starting and ending, which a run does without an open one, take seconds."""
+IDLE = f"{failed_runs.GONE}: it has had no connector open for longer than it may wait for one"
 WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
 RUNNING = [*WAITING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
@@ -102,7 +105,7 @@ def request_of(plan: RunRequestPlan) -> dg.RunRequest:
         job_name=plan.connectors[0] if is_alone else BATCH_JOB,
         partition_key=plan.window.isoformat(),
         asset_selection=keys,
-        tags={"dci/task": str(plan.task), "dci/started_by": "due_work"},
+        tags={"dci/task": str(plan.task), "dci/started_by": "due_work", **time_limit(plan.task)},
     )
 
 
@@ -126,7 +129,10 @@ _DEAD = """
 
 
 def abort_dead_runs(pipeline: Pipeline, instance: dg.DagsterInstance) -> list[str]:
-    """Marks runs whose lease ran out aborted, here and in Dagster, which frees their pools at once; their ids.
+    """Marks runs whose process died aborted, here and in Dagster, which frees their pools at once; their ids.
+
+    A live run's lease ran out, another gave no sign of life, or no connector is open in a run for longer than it may
+    wait for one: it died between its last connector's end and its own.
 
     Those whose connector another run has taken over meanwhile were marked by it, and are only ended in Dagster."""
     registry = pipeline.stores.registry
@@ -135,12 +141,33 @@ def abort_dead_runs(pipeline: Pipeline, instance: dg.DagsterInstance) -> list[st
             why = f"its lease on connector {row['connector']} ran out"
             failed_runs.abort_gone(conn, run_id=row["run_id"], connector=row["connector"], why=why)
             runs.release_lease(conn, row["connector"], row["token"])
-        started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), limit=1000)
-        gone = failed_runs.gone(conn, [run.run_id for run in started])
-    dead = [run for run in started if run.run_id in gone]
+        for row in failed_runs.silent(conn, list(pipeline.specs)):
+            why = "it has given no sign of life for a minute"
+            failed_runs.abort_gone(conn, run_id=row["run_id"], connector=row["connector"], why=why)
+        started = instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), limit=1000)
+        idle = failed_runs.idle(conn, _long_started(pipeline, started, registry.now()), _longest_wait_s(pipeline))
+        gone = {**dict.fromkeys(idle, IDLE), **failed_runs.gone(conn, [one.dagster_run.run_id for one in started])}
+    dead = [one.dagster_run for one in started if one.dagster_run.run_id in gone]
     for run in dead:
         instance.report_run_failed(run, gone[run.run_id])
     return [run.run_id for run in dead]
+
+
+def _longest_wait_s(pipeline: Pipeline) -> float:
+    """Of a run that has no connector open: it waits so long for one that another run holds, and then ends."""
+    return LEASE_WAIT_SLICES * pipeline.settings.run_slice_s + IDLE_S
+
+
+def _long_started(pipeline: Pipeline, records: Sequence[dg.RunRecord], now: datetime) -> list[str]:
+    """Runs of this location's connectors that started longer ago than they may wait."""
+    before = now.timestamp() - _longest_wait_s(pipeline)
+    return [
+        one.dagster_run.run_id
+        for one in records
+        if one.start_time is not None
+        and one.start_time < before
+        and connectors_of(one.dagster_run) <= set(pipeline.specs)
+    ]
 
 
 def _failed_runs(pipeline: Pipeline) -> dg.SensorDefinition:

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._core.storage.root import LocalArtifactStorage
+from dagster._core.storage.schedules.migration import SCHEDULE_TICKS_SELECTOR_ID
 from dagster._serdes import ConfigurableClassData
 from dagster_postgres import DagsterPostgresStorage
 
@@ -22,11 +23,11 @@ _IDLE_CONNECTIONS = 1
 _MORE_CONNECTIONS = 9
 """Kept open one, at most ten: dagster-postgres opens about 95 a family run, 0.66 s of the server's CPU (NullPool)."""
 
-_TABLES = ("runs", "event_logs", "jobs")
-"""One table of each storage, the last of which is made last."""
-_TABLES_FOUND = sa.text(
-    "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = ANY(:names)"
-).bindparams(names=list(_TABLES))
+_MARKS_FOUND = sa.text("SELECT to_regclass('secondary_indexes') IS NOT NULL")
+_LAST_MARK_FOUND = sa.text("SELECT EXISTS (SELECT FROM secondary_indexes WHERE name = :name)").bindparams(
+    name=SCHEDULE_TICKS_SELECTOR_ID
+)
+"""The last thing that Dagster writes when it makes its tables; without it sensors never tick."""
 _CREATION_LOCK = 0x0DC1_DA65
 """Any number that nobody else locks; held in a transaction, so it works behind PgBouncer and ends with its holder."""
 
@@ -103,14 +104,32 @@ def make_engine(url: str) -> sa.Engine:
 def ensure_tables(engine: sa.Engine, url: str) -> None:
     """Make Dagster's tables if they are missing; of processes that come at once one makes them, the others wait.
 
-    Left to itself each of the three storages asks on a connection of its own, and processes that race give up.
+    Left to itself each of the three storages asks on a connection of its own, and processes that race give up; and what
+    a kill leaves half made it takes for whole for ever. Each step here finds what is there and makes the rest.
     """
-    with engine.connect() as connection:
-        if connection.scalar(_TABLES_FOUND) == len(_TABLES):
-            return
+    if _is_complete(engine):
+        return
     with engine.execution_options(isolation_level="READ COMMITTED").begin() as connection:
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})
-        DagsterPostgresStorage(url)
+        if not _is_complete(engine):
+            _make_what_is_missing(DagsterPostgresStorage(url, should_autocreate_tables=False))
+
+
+def _make_what_is_missing(storage: DagsterPostgresStorage) -> None:
+    """What the three storages do when they are first built, whatever of it is done already; the last mark last."""
+    runs, events, schedules = storage._run_storage, storage._event_log_storage, storage._schedule_storage
+    runs._init_db()  # private, as the engines; a contract test pins what comes of it
+    runs.migrate()
+    runs.optimize()
+    events._init_db()
+    events.reindex_events()
+    events.reindex_assets()
+    schedules._init_db()
+
+
+def _is_complete(engine: sa.Engine) -> bool:
+    with engine.connect() as connection:
+        return bool(connection.scalar(_MARKS_FOUND)) and bool(connection.scalar(_LAST_MARK_FOUND))
 
 
 def _home() -> Path:

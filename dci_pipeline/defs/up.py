@@ -21,10 +21,12 @@ import psutil
 
 from dci_pipeline.defs.instance import ensure_instance
 from dci_pipeline.demo import DemoSite, serve
-from dci_pipeline.errors import UserError
+from dci_pipeline.errors import StoreUnavailable, UserError
 from dci_pipeline.runners.signals import answering_signals
 from dci_pipeline.runners.stores import open_stores
 from dci_pipeline.settings import Settings
+from dci_pipeline.stores.analytics import ENGINE_FOLDER
+from dci_pipeline.stores.embedded.clickhouse import EmbeddedClickHouse
 
 LOOPBACK = "127.0.0.1"
 """The Dagster UI has no login, so it is never offered to other machines."""
@@ -69,6 +71,7 @@ def up(
             announce("demo site   " + " ".join(crawled.base_urls))
         stores = open_stores(settings)
         stack.callback(stores.close)
+        hold_engine(settings, stack, announce)
         ui_port = None if port is None else free_port(port, announce)
         site_port = None if site is None else free_port(site, announce, "the operations site")
         env = environment(settings, demo, site_port, ui_port)
@@ -84,6 +87,22 @@ def up(
     if dead is not None:
         announce(f"{dead.name} ended by itself with {dead.process.returncode}; its last words are in {dead.log}")
     return 0 if dead is None else 1
+
+
+def hold_engine(settings: Settings, stack: ExitStack, announce: Announce) -> None:
+    """Keeps the embedded analytics engine up: else each run that is alone starts and stops it, a second of CPU a time.
+
+    Without it everything but analytics works, so that is said and no reason to stop.
+    """
+    if not settings.is_embedded_analytics:
+        return
+    engine = EmbeddedClickHouse(settings.home / ENGINE_FOLDER)
+    try:
+        engine.acquire()
+    except StoreUnavailable as exc:
+        announce(str(exc))
+    else:
+        stack.callback(engine.release)
 
 
 def environment(

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from dci_pipeline.defs.assets import asset_key
-from dci_pipeline.defs.config import STAGES_OF_TASK, run_config
+from dci_pipeline.defs.config import STAGES_OF_TASK, run_config, time_limit
 from dci_pipeline.defs.resources import Pipeline
 from dci_pipeline.model.states import Task
 from dci_pipeline.runners.context import RunOptions
@@ -43,5 +43,5 @@ def _request(row: Mapping[str, Any], today: str) -> dg.RunRequest:
         partition_key=today,
         asset_selection=[asset_key(connector, stage) for stage in stages],
         run_config=run_config(connector, stages, options),
-        tags={"dci/task": str(task), "dci/started_by": row["asked_by"], TAG: row["id"]},
+        tags={"dci/task": str(task), "dci/started_by": row["asked_by"], TAG: row["id"], **time_limit(task)},
     )

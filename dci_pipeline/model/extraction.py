@@ -144,3 +144,4 @@ class PageChange:
     reasons: tuple[str, ...]
     confirmation: Confirmation
     fields: tuple[FieldChange, ...]
+    edits: tuple[LineEdit, ...] = ()

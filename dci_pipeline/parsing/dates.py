@@ -3,12 +3,12 @@
 Three shapes are read: W3C date-time (a profile of ISO 8601, RFC 3339), RFC 822/2822 mail dates with C's asctime, and
 numeric dates whose parts can be told apart. A date that may mean two days is None: a wrong date sorts, compares and
 alerts as if it were true, a missing one only says so. Where the day is clear but the zone is not, the date is given and
-marked.
+marked, unless the caller knows in which zone the page writes.
 """
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 YEARS = range(1900, 2200)
 """Years that a web page can mean; `0001-01-01` is what some servers write for no date."""
@@ -79,8 +79,11 @@ def parse_lastmod(text: str) -> datetime | None:
     return found
 
 
-def parse_feed_date(text: str) -> FoundDate | None:
-    """Date of a feed's item in any of the shapes above; None where it may mean two days or is no date."""
+def parse_feed_date(text: str, *, zone: tzinfo | None = None) -> FoundDate | None:
+    """Date of a feed's item in any of the shapes above; None where it may mean two days or is no date.
+
+    `zone` is where a time without a zone, or with that zone's own name, was written.
+    """
     folded = " ".join(text.split())
     if not folded.isascii():  # other digits and month names are not ours to guess
         return None
@@ -90,7 +93,7 @@ def parse_feed_date(text: str) -> FoundDate | None:
     for pattern in (_W3C, _MAIL, _NAMED, _ASCTIME, _YEAR_FIRST, _YEAR_LAST):
         match = pattern.fullmatch(folded)
         if match:
-            return _found(match)
+            return _found(match, zone)
     return None
 
 
@@ -99,7 +102,7 @@ def _has_no_zone(text: str) -> bool:
     return match is not None and match["H"] is not None and match["z"] is None
 
 
-def _found(match: re.Match[str]) -> FoundDate | None:
+def _found(match: re.Match[str], zone: tzinfo | None) -> FoundDate | None:
     month_and_day = _month_and_day(match)
     if month_and_day is None:
         return None
@@ -110,7 +113,17 @@ def _found(match: re.Match[str]) -> FoundDate | None:
     if at is None:
         return None
     has_time = match["H"] is not None
+    if has_time and offset is None and zone is not None and (placed := instant_in(zone, at, label)) is not None:
+        return FoundDate(at=placed, is_zone_doubtful=False)
     return FoundDate(at=at, is_zone_doubtful=has_time and (offset is None or _is_out_of_season(label, at)))
+
+
+def instant_in(zone: tzinfo, wall: datetime, label: str = "") -> datetime | None:
+    """The instant at which clocks of a zone show a time; None where `label` is no name of the zone, or where clocks
+    that were set back show it twice, or set forward never."""
+    seen = [wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
+    named = [at for at in seen if label in ("", (at.tzname() or "").lower())]
+    return named[0].astimezone(UTC) if len({at.utcoffset() for at in named}) == 1 else None
 
 
 def _month_and_day(match: re.Match[str]) -> tuple[int, int] | None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import ada_url
 from lxml import etree, html
 
+from dci_pipeline.parsing.query_charset import encode_query
+
 WHITE_SPACE = re.compile(r"[\s\u00a0\u200b\ufeff]+")
 MAX_LINKS = 20_000
 """Links read from one page: a calendar trap has endless ones, and a real index page has a few thousand."""
@@ -69,12 +71,15 @@ class Page:
     robots: RobotsFlags
     links: tuple[Link, ...] = field(repr=False)
     """In document order, each target once."""
+    charset: str = "utf-8"
+    """WHATWG name of what the page was written in; queries of its links are encoded so."""
 
 
-def parse_html(text: str, *, url: str, agent: str = "") -> Page:
+def parse_html(text: str, *, url: str, agent: str = "", charset: str = "utf-8") -> Page:
     """The page behind decoded HTML. Never raises; text without any markup is a page with one paragraph.
 
-    `agent` is our product token: a meta element of that name speaks to us as one named robots does.
+    `agent` is our product token: a meta element of that name speaks to us as one named robots does. `charset` is what
+    the text was decoded from.
     """
     tree = parse_tree(text)
     base = _base_url(tree, url)
@@ -84,9 +89,10 @@ def parse_html(text: str, *, url: str, agent: str = "") -> Page:
         base_url=base,
         title=_title(tree),
         lang=_lang(tree),
-        canonical=_canonical(tree, base),
+        canonical=_canonical(tree, base, charset),
         robots=_meta_robots(tree, agent),
-        links=tuple(_iter_links(tree, base)),
+        links=tuple(_iter_links(tree, base, charset)),
+        charset=charset,
     )
 
 
@@ -105,10 +111,12 @@ def fold(text: str | None) -> str:
     return WHITE_SPACE.sub(" ", text).strip() if text else ""
 
 
-def join_url(base: str, reference: str) -> str | None:
-    """An absolute http(s) URL without fragment by the WHATWG URL standard; None for anything else."""
+def join_url(base: str, reference: str, charset: str = "utf-8") -> str | None:
+    """An absolute http(s) URL without fragment by the WHATWG URL standard; None for anything else.
+
+    `charset`: of the page that the reference stands on."""
     try:
-        joined = ada_url.join_url(base, reference.strip())
+        joined = ada_url.join_url(base, encode_query(reference.strip(), charset))
     except ValueError:
         return None
     return joined.partition("#")[0] if joined.startswith(("http://", "https://")) else None
@@ -158,10 +166,10 @@ def _base_url(tree: html.HtmlElement, url: str) -> str:
     return url
 
 
-def _canonical(tree: html.HtmlElement, base: str) -> str | None:
+def _canonical(tree: html.HtmlElement, base: str, charset: str) -> str | None:
     for element in tree.iter("link"):
         if "canonical" in _rel(element) and (href := element.get("href")):
-            return join_url(base, href)
+            return join_url(base, href, charset)
     return None
 
 
@@ -175,11 +183,11 @@ def _rel(element: html.HtmlElement) -> tuple[str, ...]:
     return tuple((element.get("rel") or "").lower().split())
 
 
-def _iter_links(tree: html.HtmlElement, base: str) -> Iterator[Link]:
+def _iter_links(tree: html.HtmlElement, base: str, charset: str) -> Iterator[Link]:
     seen: set[str] = set()
     for element in tree.iter("a", "area", "link", "frame"):
         reference = _reference(element)
-        url = join_url(base, reference) if reference else None
+        url = join_url(base, reference, charset) if reference else None
         if url is None or url in seen:
             continue
         seen.add(url)

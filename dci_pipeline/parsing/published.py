@@ -28,10 +28,13 @@ def published_on(page: Page, tree: html.HtmlElement, *, latest: date) -> str | N
 
 def _readings(page: Page, tree: html.HtmlElement, latest: date) -> Iterator[str | None]:
     yield _read(tree, page.url, latest, is_text_read=False)
-    yield _read(without_frames(deepcopy(tree)), page.url, latest, is_text_read=True)
-    yield _read(tree, page.url, latest, is_text_read=True)
-    # Where nothing else is said, when it was changed is better than nothing.
-    yield _read(page.tree, page.url, latest, is_text_read=True)
+    known: set[bytes] = set()
+    # Where nothing else is said, when it was changed is better than nothing: so the page as it came is the last.
+    for candidate in (without_frames(deepcopy(tree)), tree, page.tree):
+        source = html.tostring(candidate)
+        if source not in known:  # one reading costs as much as reading the page's text
+            known.add(source)
+            yield _read(candidate, page.url, latest, is_text_read=True)
 
 
 def _read(tree: html.HtmlElement, url: str, latest: date, *, is_text_read: bool) -> str | None:

@@ -15,6 +15,10 @@ from urllib.parse import unquote_plus
 from ada_url import URL, idna_to_ascii
 from publicsuffixlist import PublicSuffixList
 
+_KNOWN = 4096
+"""URLs whose parts are kept at hand: each is asked for several times between its request and its commit, and reading
+one costs more than all else that is asked of it."""
+
 MAX_LENGTH = 2048
 """Longer URLs are traps (calendars, session state) far more often than pages; common servers refuse them too."""
 
@@ -37,6 +41,7 @@ class RejectedUrl:
     reason: str
 
 
+@lru_cache(maxsize=_KNOWN)
 def canonical_url(
     url: str, *, base: str | None = None, drop: tuple[str, ...] = DEFAULT_DROP, keep_order: bool = True
 ) -> str | RejectedUrl:
@@ -67,17 +72,20 @@ def join_url(base: str | None, ref: str) -> str | None:
     return None if parsed is None else parsed.href
 
 
+@lru_cache(maxsize=_KNOWN)
 def host_of(url: str) -> str:
     """Host of a URL in ASCII lower case, IPv6 in brackets, without port. Raises ValueError where it is no URL."""
     return URL(url).hostname
 
 
+@lru_cache(maxsize=_KNOWN)
 def host_key(url: str) -> str:
     """`host:port`, the port always written: what rates, robots and circuit breakers are kept by."""
     parsed = URL(url)
     return f"{parsed.hostname}:{parsed.port or _DEFAULT_PORTS.get(parsed.protocol, '')}"
 
 
+@lru_cache(maxsize=_KNOWN)
 def path_and_query(url: str) -> str:
     """Path and query of a URL, what globs are matched against."""
     parsed = URL(url)
@@ -93,6 +101,7 @@ def is_in_scope(url: str, hosts: Collection[str]) -> bool:
     return parsed.hostname in folded or f"{parsed.hostname}:{parsed.port or _DEFAULT_PORTS[parsed.protocol]}" in folded
 
 
+@lru_cache(maxsize=_KNOWN)
 def registrable_domain(host: str) -> str | None:
     """The domain somebody registered (public suffix plus one label), lower case; an address is its own.
 

@@ -11,6 +11,7 @@ from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.http.guard import Resolver
 from dci_pipeline.model.states import Task
 from dci_pipeline.runners.lease import LeaseKeeper
+from dci_pipeline.runners.pulse import Pulse
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.settings import Settings
 
@@ -25,7 +26,7 @@ class RunOptions:
     task: Task = Task.FULL
     group: str | None = None
     limit: int | None = None
-    """Most documents to fetch; None means all that are due."""
+    """Most documents to fetch, or of a reprocess to read again; None means all."""
     urls: tuple[str, ...] = ()
     """Only these pages."""
     force: bool = False
@@ -104,6 +105,8 @@ class RunContext:
     """Held by a live run; an offline run needs none, because the later stages commute."""
     token: int | None = None
     """Of the lease."""
+    pulse: Pulse | None = None
+    """Of a run without a lease."""
     progress: Progress = field(default_factory=Progress)
     transport: Transport = field(default_factory=Transport)
 

@@ -61,7 +61,8 @@ def _page_change(row: Row) -> list[Row]:
         "url", "document_id", "detected_at", "kind", "significance", "summary", "reasons", "confirmation",
         "from_version", "to_version",
     )  # fmt: skip
-    return [{**{name: row[name] for name in names}, "fields": as_json(row["fields"])}]
+    texts = {name: as_json(row[name]) for name in ("fields", "edits")}
+    return [{**{name: row[name] for name in names}, **texts}]
 
 
 def _entity_changes(row: Row) -> list[Row]:
@@ -74,10 +75,19 @@ def _entity_changes(row: Row) -> list[Row]:
         "detected_at": row["at"],
         "kind": row["event"],
         "cause": row["cause"],
+        "confirmation": row["confirmation"],
     }
+    weights = row["significance"]
     delta = row["delta"] or {"": [None, None]}
     return [
-        {**facts, "id": f"{row['id']}:{name}", "property": name, "before": before, "after": after}
+        {
+            **facts,
+            "id": f"{row['id']}:{name}",
+            "property": name,
+            "before": before,
+            "after": after,
+            "significance": weights.get(name),
+        }
         for name, (before, after) in sorted(delta.items())
     ]
 

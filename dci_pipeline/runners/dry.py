@@ -4,7 +4,7 @@ It is no Dagster run. What it would have done is read from the shadow's tables b
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -48,19 +48,21 @@ def dry_run(
     spec: ConnectorSpec,
     options: RunOptions,
     *,
-    partition: date | None = None,
+    windows: Sequence[date] = (),
     transport: Transport | None = None,
     started: Callable[[RunContext], None] = lambda _ctx: None,
 ) -> DryRun:
     """Runs a task on shadow stores; requests go out as in a real run, nothing is kept.
+
+    The windows are by default today's, for a reprocess all that hold bodies.
 
     `started` is called with the run's context, so that a signal can set its `progress.stop`."""
     run_id = str(uuid.uuid4())
     with stores.registry.transaction() as conn:
         read.forget_shadow_lease(conn)
     register_urls(stores, spec, options.urls, run_id)
-    windows = (partition,) if partition else _windows(stores, spec, options.task)
-    ctx = family.open_run(stores, settings, spec, run_id=run_id, windows=windows, options=options, transport=transport)
+    days = windows or _windows(stores, spec, options.task)
+    ctx = family.open_run(stores, settings, spec, run_id=run_id, windows=days, options=options, transport=transport)
     started(ctx)
     drive(ctx, (stage for stage in STAGES[options.task] if not ctx.progress.stop.is_set()))
     if ctx.progress.stop.is_set():

@@ -10,9 +10,9 @@ from dci_pipeline.model.entity_types import NORMALIZER_VERSION
 from dci_pipeline.model.ids import stable_id
 from dci_pipeline.runners.policies import extractor_versions
 from dci_pipeline.runners.stores import Stores
-from dci_pipeline.runners.sync import sync_connector
+from dci_pipeline.runners.sync import sync_connectors
 from dci_pipeline.scheduling.backoff import FailedWindow
-from dci_pipeline.scheduling.due import ConnectorDue
+from dci_pipeline.scheduling.due import SHORT_S, ConnectorDue
 from dci_pipeline.stores.pg import connectors, content, crawlers, failed_runs, reading
 from dci_pipeline.stores.pg.bulk import Conn
 
@@ -21,12 +21,12 @@ def due_rows(
     stores: Stores, specs: Sequence[ConnectorSpec], now: datetime, queued: Collection[str] = ()
 ) -> list[ConnectorDue]:
     """One row a connector of this code location; a connector that was never discovered is due for it."""
-    for spec in specs:
-        sync_connector(stores, spec)
+    sync_connectors(stores, specs)
     by_id = {spec.id: spec for spec in specs}
     with stores.registry.transaction() as conn:
-        rows = connectors.listing(conn, now, list(by_id))
-        outdated = {spec.id: _outdated(conn, spec) for spec in specs}
+        rows = connectors.due(conn, now, list(by_id), SHORT_S)
+        read_by = reading.read_by(conn, list(by_id))
+        outdated = {spec.id: _outdated(conn, spec, read_by.get(spec.id)) for spec in specs}
         waiting = {row["id"]: _waiting(conn, by_id[row["id"]], row["unfinished"]) for row in rows}
         failed = _failed(conn, list(by_id))
         stopped = crawlers.resting(conn, list(by_id)) | {row["id"] for row in rows if row["paused_at"] is not None}
@@ -71,7 +71,7 @@ def _is_discovery_due(row: Mapping[str, Any], now: datetime) -> bool:
     return row["next_discovery_at"] is not None and row["next_discovery_at"] <= now
 
 
-def _outdated(conn: Conn, spec: ConnectorSpec) -> list[date]:
+def _outdated(conn: Conn, spec: ConnectorSpec, read_by: str | None) -> list[date]:
     """Windows to be read again because an extractor's version has moved, as far as the YAML's `reextract` wants it.
 
     Once none is left, that is noted by the versions' hash, and asked again only after they move."""
@@ -79,7 +79,7 @@ def _outdated(conn: Conn, spec: ConnectorSpec) -> list[date]:
         return []
     versions = extractor_versions(spec)
     wanted = stable_id("versions", json.dumps([versions, NORMALIZER_VERSION], sort_keys=True))
-    if reading.read_by(conn, spec.id) == wanted:
+    if read_by == wanted:
         return []
     windows = reading.outdated(conn, spec.id, versions, only_current=spec.reextract == "current")
     if not windows:

@@ -8,13 +8,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from dci_pipeline.connectors.implementation_loader import ImplementationPath, load_implementation
 from dci_pipeline.connectors.spec import ChangeSpec, ExtractSpec
 from dci_pipeline.errors import ImplementationError, StoreError, StoreUnavailable
 from dci_pipeline.model.extraction import Extraction
+from dci_pipeline.model.states import Task
 from dci_pipeline.parsing.pdf import is_pdf
 from dci_pipeline.parsing.robots import product_token
 from dci_pipeline.runners.context import RunContext
@@ -90,9 +91,10 @@ class DocumentJob:
 
 
 def extractions(ctx: RunContext, upstream: Iterator[ToExtract]) -> Iterator[Extracted]:
-    """Extractions of the captures that wait for one, document by document."""
+    """Extractions of the captures that wait for one, document by document; of a reprocess only the limit's first."""
     jobs = (_job(ctx, list(group)) for _, group in groupby(upstream, key=lambda item: item.capture.document_id))
-    for results in map_documents(read_document, failed_document, jobs, _is_heavy):
+    limit = ctx.options.limit if ctx.options.task is Task.REPROCESS else None
+    for results in map_documents(read_document, failed_document, islice(jobs, limit), _is_heavy):
         yield from results
 
 

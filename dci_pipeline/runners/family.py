@@ -20,6 +20,7 @@ from dci_pipeline.runners.drain import drain
 from dci_pipeline.runners.lease import LeaseKeeper
 from dci_pipeline.runners.opt_out import reopen_opted_in
 from dci_pipeline.runners.policies import extractor_versions
+from dci_pipeline.runners.pulse import Pulse
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.runners.summary import StageSummary, summarise
 from dci_pipeline.runners.sync import sync_connector
@@ -54,6 +55,7 @@ def open_run(
             attempts.ensure_month(conn, day)
     offset, clock = options.clock_offset, DatabaseClock(stores.registry.now)
     lease = LeaseKeeper(stores.registry, spec.id, run_id) if row["live"] else None
+    pulse = None if row["live"] else Pulse(stores.registry, spec.id, run_id)
     return RunContext(
         settings=settings,
         spec=spec,
@@ -66,6 +68,7 @@ def open_run(
         options=options,
         lease=lease,
         token=lease.acquire() if lease is not None else None,
+        pulse=pulse,
         transport=transport or Transport(),
     )
 
@@ -132,12 +135,15 @@ def has_output(stage: Stage, ctx: RunContext) -> bool:
 
 
 def close_stage(stage: Stage, ctx: RunContext, window: date) -> StageSummary:
-    """Ends a stage: brings the run's row up to date, drains the outbox, and says what was written for the window."""
-    drain(ctx.stores)
+    """Ends a stage in a window and says what was written for it; with the last window the outbox is drained and the
+    run's row brought up to date."""
+    is_last = window == ctx.window
+    if is_last:
+        drain(ctx.stores)
     summary = summarise(ctx, stage, window)
     with ctx.stores.registry.transaction() as conn:
-        stats = runs.run_stats(conn, ctx.run_id, ctx.connector)
-        runs.update_stats(conn, ctx.run_id, ctx.connector, stats)
+        if is_last:
+            runs.update_stats(conn, ctx.run_id, ctx.connector, runs.run_stats(conn, ctx.run_id, ctx.connector))
         run_log.close(conn, ctx, stage, window, summary)
         if ctx.live and stage in _NETWORK:
             outcomes = runs.outcome_counts(conn, ctx.run_id, ctx.connector, [AttemptKind.PAGE])
@@ -165,6 +171,8 @@ def finish_run(ctx: RunContext) -> None:
         run_log.end(conn, ctx, status)
     if ctx.lease is not None:
         ctx.lease.release()
+    if ctx.pulse is not None:
+        ctx.pulse.stop()
 
 
 def _status(stats: Mapping[str, int], outcomes: Mapping[Outcome, int]) -> RunStatus:

@@ -40,6 +40,8 @@ COMMIT_POLL_S = 0.02
 """How often a loop that has nothing in flight looks whether its last chunk is committed."""
 HOLD_POLL_S = 0.25
 """How often a loop that only waits for a host's slot looks whether it was told to stop; each look is one query."""
+MOST_AT_ONCE = 1_000
+"""Visits under way after which no more are selected: on ten thousand hosts each wait would be a task with its page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +178,8 @@ class _FetchLoop:
 
     async def _refill(self) -> None:
         """Selects more when the queues run low; a selection that came back empty waits for the next commit."""
-        if self._is_dry or self._frontier.size >= SELECT_SIZE // 2 or not await asyncio.to_thread(self._may_select):
+        is_full = self._frontier.size >= SELECT_SIZE // 2 or len(self._tasks) >= MOST_AT_ONCE
+        if self._is_dry or is_full or not await asyncio.to_thread(self._may_select):
             return
         size = SELECT_SIZE if self._left is None else min(SELECT_SIZE, self._left)
         commits, self._saw_all = self._ctx.progress.commits, not self._ctx.progress.in_hand()
@@ -303,7 +306,8 @@ def links_of(ctx: RunContext, item: Fetched) -> Iterator[DiscoveredUrl]:
     if document.depth >= ctx.spec.links.depth or media_kind(capture.content_type, body) is not MediaKind.HTML:
         return
     agent = product_token(ctx.settings.user_agent)
-    page = parse_html(decode_body(body, content_type=capture.content_type).text, url=capture.final_url, agent=agent)
+    decoded = decode_body(body, content_type=capture.content_type)
+    page = parse_html(decoded.text, url=capture.final_url, agent=agent, charset=decoded.encoding)
     header = capture.headers.get("x-robots-tag", "")
     if (page.robots | read_robots_flags([header], agent=agent)).nofollow:
         return

@@ -234,6 +234,7 @@ class _Judge:
             reasons=delta.reasons,
             confirmation=Confirmation.PENDING,
             fields=delta.fields,
+            edits=delta.edits,
         )
 
 

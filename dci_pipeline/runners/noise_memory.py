@@ -85,6 +85,7 @@ def _region(row: dict[str, Any]) -> Region:
         evidence=tuple((when, before, after) for when, before, after in row["evidence"]),
         masked_at=row["masked_at"],
         lifted_at=row["lifted_at"],
+        on_trial=row["on_trial"],
     )
 
 
@@ -102,4 +103,5 @@ def _row(connector: str, document: str, region: Region) -> dict[str, Any]:
         "evidence": [list(move) for move in region.evidence],
         "masked_at": region.masked_at,
         "lifted_at": region.lifted_at,
+        "on_trial": region.on_trial,
     }

@@ -34,19 +34,19 @@ class FetchPorts:
         """As SlotStore says; places of this machine's processes that have died are free at once."""
         name, free = self._named(place), [self._named(one) for one in left]
         heard = hear(ttfb_ms)
-        with self._registry.transaction() as conn:
+        with self._registry.statements() as conn:
             reply = hosts.reserve_slot(conn, host, gap_s, heard, PACE, place=name, limit=limit, left=free)
         dead = [holder for holder in reply.holders if is_dead(holder.rpartition("/")[0])]
         if not dead:
             return reply
-        with self._registry.transaction() as conn:
+        with self._registry.statements() as conn:
             return hosts.reserve_slot(conn, host, gap_s, heard, PACE, place=name, limit=limit, left=[*free, *dead])
 
     def _named(self, place: str) -> str:
         return f"{self._process}/{place}" if place else ""
 
     def give_back(self, host: str, places: Sequence[str]) -> None:
-        with self._registry.transaction() as conn:
+        with self._registry.statements() as conn:
             hosts.give_back(conn, host, [self._named(place) for place in places])
 
     def pause_host(self, host: str, seconds: float, reason: str) -> None:
@@ -55,7 +55,7 @@ class FetchPorts:
             hosts.pause_for(conn, host, seconds, reason)
 
     def blocked_seconds(self, host: str) -> float:
-        with self._registry.transaction() as conn:
+        with self._registry.statements() as conn:
             return hosts.blocked_seconds(conn, host)
 
     def host_failed(self, host: str, reason: str) -> None:

@@ -1,6 +1,6 @@
 """What a reprocess would change in the index, told before it is applied: a dry run over the archive alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -9,8 +9,10 @@ from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.model.states import Task
 from dci_pipeline.runners.context import RunOptions
 from dci_pipeline.runners.dry import dry_run
+from dci_pipeline.runners.policies import extractor_versions
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.settings import Settings
+from dci_pipeline.stores.pg import content
 from dci_pipeline.stores.pg.archived import entities_after, entities_before
 
 Entities = Mapping[str, Mapping[str, Any]]
@@ -44,11 +46,24 @@ class Foreseen:
     """By page, entity and property."""
 
 
-def foresee(stores: Stores, settings: Settings, spec: ConnectorSpec, *, partition: date | None = None) -> Foreseen:
-    """Re-extracts every window that holds bodies, or one, on shadow stores; nothing is kept."""
+def pages_waiting(stores: Stores, spec: ConnectorSpec, days: Sequence[date]) -> int:
+    """Pages with bodies of some days that the YAML and the code of now have not read."""
+    with stores.registry.transaction() as conn:
+        return content.count_to_extract(conn, spec.id, days, extractor_versions(spec))
+
+
+def foresee(
+    stores: Stores,
+    settings: Settings,
+    spec: ConnectorSpec,
+    *,
+    windows: Sequence[date] = (),
+    limit: int | None = None,
+) -> Foreseen:
+    """Re-extracts windows, by default all that hold bodies, on shadow stores, at most `limit` pages. Keeps nothing."""
     with stores.registry.transaction() as conn:
         before = entities_before(conn, spec.id)
-    done = dry_run(stores, settings, spec, RunOptions(task=Task.REPROCESS), partition=partition)
+    done = dry_run(stores, settings, spec, RunOptions(task=Task.REPROCESS, limit=limit), windows=windows)
     with stores.registry.transaction() as conn:
         after = entities_after(conn, spec.id)
     found = sorted(_differences(before, after), key=lambda d: (d.url, d.type, d.name or "", d.entity_id, d.property))

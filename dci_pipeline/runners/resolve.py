@@ -10,7 +10,9 @@ from dci_pipeline.model.records import Statement
 from dci_pipeline.runners.context import RunContext
 from dci_pipeline.runners.counted import of_events
 from dci_pipeline.runners.payload import extraction_of
+from dci_pipeline.runners.policies import change_rules
 from dci_pipeline.stages.normalize import normalize
+from dci_pipeline.stages.significance import weigh_event
 from dci_pipeline.stores.pg import entities, outbox, totals
 from dci_pipeline.stores.pg.bulk import Conn
 
@@ -110,11 +112,13 @@ def _event(
         "capture_id": resolved.attempt_id,
         "at": resolved.captured_at,
         "delta": delta,
+        "significance": weigh_event(view["type"], view["properties"], delta, change_rules(ctx.spec)),
     }
 
 
 def _withdrawal(ctx: RunContext, resolved: Resolved, gone: Mapping[str, Any]) -> dict[str, Any]:
     """Of an entity that the extractor of before read in these bytes and this one does not."""
+    delta = _delta(gone["properties"], {})
     return {
         "entity_id": gone["id"],
         "connector": ctx.connector,
@@ -124,7 +128,8 @@ def _withdrawal(ctx: RunContext, resolved: Resolved, gone: Mapping[str, Any]) ->
         "cause": "extractor",
         "capture_id": resolved.attempt_id,
         "at": resolved.captured_at,
-        "delta": _delta(gone["properties"], {}),
+        "delta": delta,
+        "significance": weigh_event(gone["type"], gone["properties"], delta, change_rules(ctx.spec)),
     }
 
 

@@ -33,9 +33,11 @@ def begin(conn: Conn, row: dict[str, Any], options: RunOptions) -> None:
 
 
 def close(conn: Conn, ctx: RunContext, stage: Stage, window: date, summary: StageSummary) -> None:
-    """A stage's figures other than 0, then the requests that failed, and how many were skipped for what."""
+    """A stage's figures other than 0, then the requests that failed, and how many were skipped for what.
+
+    Of a range only the days on which something was done are told."""
     counted = ", ".join(f"{name} {number}" for name, number in summary.counts.items() if number)
-    lines = [f"{stage} {window}: {counted or 'nothing'}"]
+    lines = [f"{stage} {window}: {counted or 'nothing'}"] if counted or len(ctx.windows) == 1 else []
     if stage in _PAGES:
         pages = _PAGES[stage]
         failed = run_log.failures(conn, ctx.run_id, ctx.connector, window, pages=pages, limit=FAILURES)

@@ -38,9 +38,11 @@ _KINDS: dict[Stage, tuple[str, ...]] = {
 
 
 def summarise(ctx: RunContext, stage: Stage, window: date) -> StageSummary:
-    """Counts, outcomes and a sample of what this run has written in a window."""
+    """Counts, outcomes and a sample of what this run has written in a window.
+
+    A run of one window may also read older bodies anew, which count as its own; a range's counts are each day's."""
     with ctx.stores.registry.transaction() as conn:
-        stats = runs.run_stats(conn, ctx.run_id, ctx.connector)
+        stats = runs.run_stats(conn, ctx.run_id, ctx.connector, window if len(ctx.windows) > 1 else None)
         kinds = _KINDS.get(stage, ())
         outcomes = runs.outcome_counts(conn, ctx.run_id, ctx.connector, kinds) if kinds else {}
         sample = samples.sample(conn, stage, ctx.run_id, ctx.connector, window)

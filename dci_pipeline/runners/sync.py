@@ -1,11 +1,22 @@
 """The YAML files as rows: connectors and sources, upserted; rows without a YAML are disabled, never deleted."""
 
+from collections.abc import Sequence
+
 from dci_pipeline.connectors.hashes import spec_hash
 from dci_pipeline.connectors.spec import ConnectorSpec, GroupSpec
 from dci_pipeline.model.ids import stable_id
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.stores.pg import connectors, documents
 from dci_pipeline.stores.pg.bulk import Conn
+
+
+def sync_connectors(stores: Stores, specs: Sequence[ConnectorSpec]) -> None:
+    """`sync_connector` of those that differ, found by one query: 500 are looked at three times a minute."""
+    with stores.registry.transaction() as conn:
+        known = connectors.yaml_hashes(conn, [spec.id for spec in specs])
+    for spec in specs:
+        if known.get(spec.id) != spec_hash(spec):
+            sync_connector(stores, spec)
 
 
 def sync_connector(stores: Stores, spec: ConnectorSpec) -> None:

@@ -20,7 +20,7 @@ from dci_pipeline.runners.marks import apply_marks, marked
 from dci_pipeline.runners.policies import policy_of
 from dci_pipeline.scheduling.intervals import Planned, provisional, settle
 from dci_pipeline.stores.archive import compress_body
-from dci_pipeline.stores.pg import attempts, content, documents, hosts, outbox, runs, totals
+from dci_pipeline.stores.pg import attempts, documents, hosts, noise_regions, outbox, page_changes, runs, totals
 from dci_pipeline.stores.pg.bulk import Conn
 
 PUT_THREADS = 8
@@ -202,8 +202,9 @@ def _move_documents(ctx: RunContext, conn: Conn, fetched: Sequence[Fetched]) -> 
         _ask_about_scope(ctx, conn, item.attempt)
     documents.move_on(conn, ctx.connector, list(locked.values()))
     attempts.confirm_versions(conn, ctx.connector, confirmed)
-    moved = content.confirm_changes(conn, ctx.connector, list(confirmed), "confirmed")
-    outbox.enqueue(conn, "page_changes", ctx.connector, moved)
+    moved = page_changes.confirm_changes(conn, ctx.connector, list(confirmed), "confirmed")
+    page_changes.tell(conn, ctx.connector, moved)
+    noise_regions.end_trials(conn, ctx.connector, confirmed)
     has_dropped = apply_marks(ctx, conn, before, locked, said)
     return fold_aliases(ctx, conn, touched) or has_dropped
 

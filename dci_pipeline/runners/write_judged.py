@@ -12,10 +12,11 @@ from dci_pipeline.runners.counted import of_changes, of_verdicts
 from dci_pipeline.runners.host_tests import learn_from_verdicts, purge_dropped
 from dci_pipeline.runners.judge import Judged, Recomputed, Version
 from dci_pipeline.runners.noise_memory import write_regions
-from dci_pipeline.runners.policies import policy_of
+from dci_pipeline.runners.policies import change_rules, policy_of
 from dci_pipeline.scheduling.intervals import settle
+from dci_pipeline.stages.significance import weigh_event
 from dci_pipeline.stages.verdict import FLIP_WINDOW
-from dci_pipeline.stores.pg import attempts, content, documents, entities, host_tests, outbox, totals
+from dci_pipeline.stores.pg import attempts, content, documents, entities, host_tests, outbox, page_changes, totals
 from dci_pipeline.stores.pg.bulk import Conn
 
 
@@ -38,12 +39,13 @@ def _write_verdicts(ctx: RunContext, chunk: Sequence[Judged]) -> bool:
         first = content.set_verdicts(conn, {j.attempt_id: j.verdict for j in chunk})
         content.insert_versions(conn, [_version_row(ctx, j, j.version) for j in chunk if j.version is not None])
         changes = [j.change for j in chunk if j.change is not None]
-        content.insert_changes(conn, changes, ctx.run_id)
-        moved = content.settle_changes(
+        page_changes.insert_changes(conn, changes, ctx.run_id)
+        moved = page_changes.settle_changes(
             conn, ctx.connector, [j.document_id for j in chunk if j.version is not None], FLIP_WINDOW
         )
-        outbox.enqueue(conn, "page_changes", ctx.connector, [*moved, *((c.id, c.window) for c in changes)])
+        page_changes.tell(conn, ctx.connector, [*moved, *page_changes.told(changes)])
         _remove(ctx, conn, [j for j in chunk if j.verdict is Verdict.REMOVED])
+        _confirm_removals(ctx, conn, [j for j in chunk if j.attempt_id in first])
         taught = [(j.document_id, region) for j in chunk if j.attempt_id in first for region in j.regions]
         write_regions(conn, ctx.connector, taught)
         learn_from_verdicts(conn, {j.attempt_id: j.verdict for j in chunk if j.attempt_id in first}, ctx.clock())
@@ -58,9 +60,9 @@ def replace_changes(ctx: RunContext, judged: Sequence[Judged]) -> None:
     changes = [j.change for j in judged if j.change is not None]
     with ctx.stores.registry.transaction() as conn:
         content.insert_versions(conn, [_version_row(ctx, j, j.version) for j in judged if j.version is not None])
-        gone = content.delete_changes(conn, ctx.connector, ctx.windows, [c.id for c in changes])
-        content.insert_changes(conn, changes, ctx.run_id)
-        outbox.enqueue(conn, "page_changes", ctx.connector, [*gone, *((c.id, c.window) for c in changes)])
+        gone = page_changes.delete_changes(conn, ctx.connector, ctx.windows, [c.id for c in changes])
+        page_changes.insert_changes(conn, changes, ctx.run_id)
+        page_changes.tell(conn, ctx.connector, [*gone, *page_changes.told(changes)])
 
 
 def _version_row(ctx: RunContext, judged: Judged, version: Version) -> dict[str, Any]:
@@ -79,6 +81,7 @@ def _version_row(ctx: RunContext, judged: Judged, version: Version) -> dict[str,
 
 def _remove(ctx: RunContext, conn: Conn, removed: Sequence[Judged]) -> None:
     events = []
+    rules = change_rules(ctx.spec)
     for item in removed:
         for entity in entities.remove_entities(conn, ctx.connector, item.document_id, item.at):
             events.append(
@@ -92,10 +95,19 @@ def _remove(ctx: RunContext, conn: Conn, removed: Sequence[Judged]) -> None:
                     "capture_id": item.attempt_id,
                     "at": item.at,
                     "delta": {},
+                    "significance": weigh_event(entity["type"], entity["properties"], {}, rules),
                 }
             )
     outbox.enqueue(conn, "entity_events", ctx.connector, entities.insert_events(conn, events))
     documents.forget_baselines(conn, ctx.connector, [(item.document_id, item.at) for item in removed])
+
+
+def _confirm_removals(ctx: RunContext, conn: Conn, judged: Sequence[Judged]) -> None:
+    """A page that is still gone confirms that it went."""
+    last = {j.document_id: j for j in judged}
+    gone = {key: j.at for key, j in last.items() if j.verdict is Verdict.REMOVED and j.version is None}
+    attempts.confirm_versions(conn, ctx.connector, gone)
+    page_changes.tell(conn, ctx.connector, page_changes.confirm_changes(conn, ctx.connector, list(gone), "confirmed"))
 
 
 def _settle(ctx: RunContext, conn: Conn, judged: Sequence[Judged]) -> None:
@@ -112,7 +124,7 @@ def _settle(ctx: RunContext, conn: Conn, judged: Sequence[Judged]) -> None:
             held.append(row.id)
     documents.move_on(conn, ctx.connector, list(locked.values()))
     attempts.confirm_versions(conn, ctx.connector, {j.document_id: j.at for j in bodies if j.document_id in held})
-    outbox.enqueue(conn, "page_changes", ctx.connector, content.confirm_changes(conn, ctx.connector, held, "confirmed"))
+    page_changes.tell(conn, ctx.connector, page_changes.confirm_changes(conn, ctx.connector, held, "confirmed"))
 
 
 def _settled(ctx: RunContext, row: Document, item: Judged) -> Document:

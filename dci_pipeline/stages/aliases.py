@@ -49,7 +49,8 @@ def canonical_of(headers: Mapping[str, str], body: bytes, url: str) -> str | Non
         return named
     if media_kind(headers.get("content-type"), body) is not MediaKind.HTML:
         return None
-    return parse_html(decode_body(body, content_type=headers.get("content-type")).text, url=url).canonical
+    decoded = decode_body(body, content_type=headers.get("content-type"))
+    return parse_html(decoded.text, url=url, charset=decoded.encoding).canonical
 
 
 def aliases(page: PageFacts, others: Iterable[PageFacts]) -> Iterator[tuple[PageFacts, PageFacts]]:

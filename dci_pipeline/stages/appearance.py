@@ -4,12 +4,10 @@ from dataclasses import replace
 
 from dci_pipeline.model.extraction import Delta, Extraction
 from dci_pipeline.stages.diff import compare_fields
-from dci_pipeline.stages.significance import ChangeRules, change_kind
+from dci_pipeline.stages.significance import WHOLE_PAGE, ChangeRules, change_kind
 
-WHOLE_PAGE = 60
-"""A page that appeared or went is major (60) where it carries values: that is a thing of the world coming or going."""
 PLAIN_PAGE = 25
-"""And meaningful (25) where it is text only."""
+"""A page that appeared or went is meaningful (25) where it is text only."""
 WITHHELD = "the page changed; it asks not to be indexed"
 
 

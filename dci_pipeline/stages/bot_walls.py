@@ -111,7 +111,8 @@ def _by_body(status: int, body: bytes) -> str | None:
 def _is_consent_wall(body: bytes) -> bool:
     """A page whose own title or maker is that of a consent wall, with its button and little else."""
     head = body[:_HEAD_BYTES]
-    is_marked = any(mark in head.lower() for mark in _CONSENT_MARKS)
+    lowered = head.lower()
+    is_marked = any(mark in lowered for mark in _CONSENT_MARKS)
     if not is_marked and not _CONSENT_TITLE.search(page_title(head)):
         return False
     if len(body) > 4 * _HEAD_BYTES:

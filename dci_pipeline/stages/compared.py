@@ -67,7 +67,7 @@ def masked_text(blocks: Iterable[Block], rules: NoiseRules = NO_RULES) -> tuple[
 
     Raises SelectorProblem.
     """
-    quiet = (replace(block, text=mask_visible(block.text)) for block in blocks if not block.is_extra)
+    quiet = (_saying(block, mask_visible(block.text)) for block in blocks if not block.is_extra)
     return _by_lines(quiet, rules)
 
 
@@ -104,11 +104,16 @@ def without_ignored(text: str, rules: NoiseRules) -> str:
 
 
 def _by_lines(blocks: Iterable[Block], rules: NoiseRules) -> tuple[Block, ...]:
-    kept = (replace(block, text=fold(without_ignored(block.text, rules))) for block in blocks)
+    kept = (_saying(block, fold(without_ignored(block.text, rules))) for block in blocks)
     lines = [line for block in kept if block.text for line in _extracted(block, rules)]
     if rules.unique_lines:
         lines = list(_first_by_text(lines).values())
     return tuple(sorted(lines, key=lambda line: line.text) if rules.sort_lines else lines)
+
+
+def _saying(block: Block, text: str) -> Block:
+    """The block with that text: itself where it says so already, as nearly every block does."""
+    return block if block.text == text else replace(block, text=text)
 
 
 def _first_by_text(lines: Iterable[Block]) -> dict[str, Block]:

@@ -167,15 +167,15 @@ def _read(document: ExtractInput, rules: NoiseRules) -> tuple[Decoded | None, _R
         return None, _Reading(problem=f"{named} is not read here: it is neither HTML, JSON, XML, PDF nor plain text")
     decoded = decode_body(document.body, content_type=document.content_type)
     if kind is MediaKind.HTML:
-        return decoded, _read_html(document, decoded.text, rules)
+        return decoded, _read_html(document, decoded, rules)
     if kind is MediaKind.JSON:
         return decoded, _read_json(document, decoded.text, rules)
     compared = (compared_xml if kind is MediaKind.XML else compared_lines)(decoded.text, rules)
     return decoded, _read_text(document, decoded.text, compared)
 
 
-def _read_html(document: ExtractInput, text: str, rules: NoiseRules) -> _Reading:
-    page = parse_html(text, url=document.url, agent=document.agent)
+def _read_html(document: ExtractInput, decoded: Decoded, rules: NoiseRules) -> _Reading:
+    page = parse_html(decoded.text, url=document.url, agent=document.agent, charset=decoded.encoding)
     visible = project_text(page)
     compared = compared_page(page, visible, rules)
     structured = read_structured(page)

@@ -120,7 +120,14 @@ def _iter_texts(sources: Sources, spec: FieldSpec, scope: Scope) -> Iterator[str
 
 
 def _typed(sources: Sources, spec: FieldSpec, raw: str) -> Coerced:
-    lang = sources.page.lang if sources.page is not None else None
-    base = sources.page.base_url if sources.page is not None else sources.url or None
-    typed = coerce(raw, spec.as_, unit=spec.unit, lang=lang, base_url=base)
+    page = sources.page
+    typed = coerce(
+        raw,
+        spec.as_,
+        unit=spec.unit,
+        zone=spec.zone,
+        lang=page.lang if page is not None else None,
+        base_url=page.base_url if page is not None else sources.url or None,
+        charset=page.charset if page is not None else "utf-8",
+    )
     return Coerced(value=typed.value[:MAX_RAW], unit=typed.unit) if isinstance(typed.value, str) else typed

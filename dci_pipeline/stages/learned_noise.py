@@ -7,6 +7,10 @@ Three kinds are told apart, because each must prove itself another way:
 A place that always shows something new is no noise but news, and stays; so do lines that are alike but for their
 numbers, such as the rows of a table: one would be taken for another. Typed fields never pass through here, so a
 fact that a field reads is seen whatever its line is taken for.
+
+One pair of fetches close together is enough for a mask on trial, where words stay or lines only change places. The move
+in the pair is told. If the next fetch finds the region still, it was a fact that changed just then, and the mask goes
+before it has hidden anything; if it has moved again, the mask stays.
 """
 
 import json
@@ -26,9 +30,10 @@ RegionKind = Literal["value", "rotation", "order"]
 MOVES_TO_MASK = 3
 """Moves in a row that make a mask. Two are a page that was corrected; more would report the same noise for days."""
 CLOSE = timedelta(minutes=5)
-"""A move between two fetches this close together counts twice: facts seldom change within minutes."""
+"""A move between two fetches this close together counts twice, and makes a mask on trial: facts seldom change within
+minutes."""
 HOLDS_TO_LIFT = 3
-"""Fetches in a row without a move that lift a mask."""
+"""Fetches in a row without a move that lift a mask; one on trial goes at the first."""
 MOST_MOVES = 20
 """Regions that may move at once; more is a new page, from which nothing is learned."""
 KEPT_HISTORY = 8
@@ -78,6 +83,8 @@ class Region:
     """Capture that made the mask; it counts for the captures after it."""
     lifted_at: datetime | None = None
     """Capture at which the mask was lifted again."""
+    on_trial: bool = False
+    """The mask rests on one pair of fetches close together."""
 
     def is_masked(self, at: datetime) -> bool:
         """Whether the mask counts for a capture of that time."""
@@ -242,8 +249,8 @@ def _new(key: str, move: Move, page_type: str) -> Region:
 
 def _held(region: Region, at: datetime) -> Region:
     held = replace(region, history=(region.history + "0")[-KEPT_HISTORY:])
-    if region.is_masked(at) and held.history.endswith("0" * HOLDS_TO_LIFT):
-        return replace(held, lifted_at=at)
+    if region.is_masked(at) and (region.on_trial or held.history.endswith("0" * HOLDS_TO_LIFT)):
+        return replace(held, lifted_at=at, on_trial=False)
     return held
 
 
@@ -256,10 +263,13 @@ def _moved(region: Region, move: Move, sign: str, at: datetime) -> Region:
     )
     is_proven = _weight(moved.history) >= MOVES_TO_MASK and (region.kind != "rotation" or move.after in known)
     is_free = region.masked_at is None or (region.lifted_at is not None and region.lifted_at > region.masked_at)
-    return replace(moved, masked_at=at) if is_proven and is_free else moved
+    is_tried = sign == "2" and region.kind != "rotation"  # of what a rotation shows, only its return tells news apart
+    if is_free and (is_proven or is_tried):
+        return replace(moved, masked_at=at, on_trial=not is_proven)
+    return replace(moved, on_trial=region.on_trial and not is_proven)
 
 
 def _weight(history: str) -> int:
-    """Moves in a row at the end, those close together twice; one close pair alone is never enough."""
+    """Moves in a row at the end, those close together twice."""
     run = history[len(history.rstrip("12")) :]
-    return sum(map(int, run)) if len(run) > 1 else 0
+    return sum(map(int, run))

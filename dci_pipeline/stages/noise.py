@@ -164,39 +164,25 @@ _WORD = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
 
 
-_VISIBLE: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (
-        AGE,
-        (
-            *(" ago", "just now", "前", "vor ", "il y a ", "hace ", " fa", "há ", " geleden", " sedan", " siden"),
-            *(" temu", " önce", " назад", "전"),
-        ),
-    ),
-    (
-        COUNTER,
-        (
-            "online",
-            "visit",
-            "hits",
-            "view",
-            " read ",
-            " seen ",
-            "watched",
-            "watching",
-            "viewing",
-            "browsing",
-            "reading",
-            "looking",
-            "guest",
-            "impression",
-        ),
-    ),
-    (COPYRIGHT, ("©", "&copy;", "(c)", "copyright")),
-    (MADE_AT, (MASK, " at ", "time")),
-    (REQUEST_ID, (" id", "-id", "_id", "token", "key", "ref", "hash", "nonce", "csrf", " by ", " from ")),
-    (DURATION, (" in ", " time", "time:")),
+_AGO = (
+    " ago", "just now", "前", "vor ", "il y a ", "hace ", " fa", "há ", " geleden", " sedan", " siden",
+    " temu", " önce", " назад", "전",
+)  # fmt: skip
+_COUNTING = (
+    "online", "visit", "hits", "view", " read ", " seen ", "watched", "watching", "viewing", "browsing", "reading",
+    "looking", "guest", "impression",
+)  # fmt: skip
+_NAMING = (" id", "-id", "_id", "token", "key", "ref", "hash", "nonce", "csrf", " by ", " from ")
+_VISIBLE: tuple[tuple[re.Pattern[str], tuple[str, ...], tuple[str, ...]], ...] = (
+    (AGE, _AGO, _AGO),
+    (COUNTER, _COUNTING, ()),
+    (COPYRIGHT, ("©", "&copy;", "(c)", "copyright"), ()),
+    (MADE_AT, (MASK, " at ", "time"), (MASK,)),
+    (REQUEST_ID, _NAMING, ("token", "nonce", "csrf")),
+    (DURATION, (" in ", " time", "time:"), ()),
 )
-"""Patterns with the lower-case words of which each needs one: a plain look-up that lets most text through."""
+"""Patterns with the lower-case words of which each needs one, in any text and in one without digits: a plain look-up
+that lets most text through."""
 CLOCK = re.compile(r":\d\d:\d\d")
 
 
@@ -204,8 +190,9 @@ def mask_visible(text: str) -> str:
     """`text` with clocks, ages, counters and build notes masked; empty where nothing but such a note stood."""
     masked = TIMESTAMP.sub(MASK, text) if CLOCK.search(text) else text
     lowered = masked.lower()
-    for pattern, words in _VISIBLE:
-        if any(word in lowered for word in words):
+    has_digit = _DIGIT.search(masked) is not None
+    for pattern, words, without_digit in _VISIBLE:
+        if any(word in lowered for word in (words if has_digit else without_digit)):
             masked = pattern.sub(MASK, masked)
     if MASK not in masked:
         return text

@@ -53,7 +53,8 @@ class PageFacts:
 
 def read_facts(body: bytes, content_type: str | None, *, url: str, agent: str = "") -> PageFacts:
     """The facts of an HTML body; never raises. `agent` is our product token, by which a page may speak to us alone."""
-    page = parse_html(decode_body(body, content_type=content_type).text, url=url, agent=agent)
+    decoded = decode_body(body, content_type=content_type)
+    page = parse_html(decoded.text, url=url, agent=agent, charset=decoded.encoding)
     structured = read_structured(page)
     return PageFacts(
         url=url,

@@ -4,10 +4,11 @@ A change is as significant as its largest field. Where no field differs, the sha
 can reach no more than 30: text that no rule reads is seldom what an analyst waits for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from dci_pipeline.model.entity_types import ENTITY_TYPES
 from dci_pipeline.model.extraction import FieldChange
 from dci_pipeline.model.records import FieldValue
 from dci_pipeline.model.states import ChangeKind
@@ -44,6 +45,9 @@ USUAL: Mapping[str, int] = MappingProxyType(
 """What an analyst of the index expects where a YAML says nothing: a capacity is what alerts are for, whose a facility
 is and whether it stands come next, and a reworded description is worth a look at most."""
 
+WHOLE_PAGE = 60
+"""What came or went whole is major (60) where it carries values: that is a thing of the world coming or going."""
+
 TEXT_STEPS: tuple[tuple[float, int], ...] = ((0.05, 10), (0.30, 20))
 """Share of text that differs, exclusive, and its significance (seed 000)."""
 TEXT_MOST = 30
@@ -74,6 +78,27 @@ def change_kind(significance: int) -> ChangeKind:
 
 def weigh_field(entity_type: str, prop: str, values: Iterable[FieldValue], rules: ChangeRules) -> Weight:
     """Significance of a change in one property; `values` are those before and after."""
+    return _weigh(entity_type, prop, rules, is_number=any(_is_number(value) for value in values))
+
+
+def weigh_event(
+    entity_type: str, properties: Iterable[str], delta: Collection[str], rules: ChangeRules
+) -> dict[str, int]:
+    """Property of an entity event's delta → its significance.
+
+    An event without values is of the whole entity: as significant as its heaviest property, under an empty name."""
+    if not delta:
+        return {"": max((WHOLE_PAGE, *(_weigh_known(entity_type, name, rules) for name in properties)))}
+    return {name: _weigh_known(entity_type, name, rules) for name in delta}
+
+
+def _weigh_known(entity_type: str, prop: str, rules: ChangeRules) -> int:
+    known = ENTITY_TYPES[entity_type].properties.get(prop) if entity_type in ENTITY_TYPES else None
+    is_number = known is not None and known.type in ("number", "money")
+    return _weigh(entity_type, prop, rules, is_number=is_number).significance
+
+
+def _weigh(entity_type: str, prop: str, rules: ChangeRules, *, is_number: bool) -> Weight:
     name = f"{entity_type}.{prop}"
     if name in rules.significance:
         said = rules.significance[name]
@@ -83,7 +108,7 @@ def weigh_field(entity_type: str, prop: str, values: Iterable[FieldValue], rules
         return Weight(significance=usual, reason=f"{name} is {change_kind(usual)} ({usual}) by default")
     if is_name(prop):
         return Weight(significance=KEY_FIELD, reason=f"{name} is a name")
-    if any(_is_number(value) for value in values):
+    if is_number:
         return Weight(significance=KEY_FIELD, reason=f"{name} is a number")
     return Weight(significance=OTHER_FIELD, reason=f"{name} is a declared field")
 

@@ -101,10 +101,12 @@ PAGE_CHANGES = _table(
     ("reasons", "Array(String)"),
     ("confirmation", _SLUG),
     ("fields", _TEXT),
+    ("edits", _TEXT),
     ("from_version", _TEXT),
     ("to_version", _TEXT),
 )
-"""A row a pair of versions; `fields` is JSON, a list of {entity, type, property, before, after}."""
+"""A row a pair of versions; `fields` is JSON, a list of {entity, type, property, before, after, unit, significance,
+reason}, and so is `edits`, a list of {before, after, words, quantities}: lines that were edited."""
 
 ENTITY_CHANGES = _table(
     "entity_changes",
@@ -121,7 +123,10 @@ ENTITY_CHANGES = _table(
     ("significance", "UInt8"),
     ("confirmation", _SLUG),
 )
-"""A row a value that appeared, changed or went; cause is `page` or `extractor`."""
+"""A row a value that appeared, changed or went; cause is `page`, `extractor`, `terms` or `alias`.
+
+`confirmation` is that of the page change by the same capture; empty where there is none: the first reading of a page,
+another cause."""
 
 METRICS = _table(
     "metrics",

@@ -5,11 +5,14 @@ between machines. A dry run uses `ShadowRegistry`: the same statements over temp
 one connection, so that nothing persists and no second implementation can drift from the first.
 """
 
+import select
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import Connection
@@ -24,6 +27,9 @@ CONNECT_TIMEOUT_S = 10
 
 POOL_SIZE = 6
 """Fetch loop, slot reservations, writer, lease; more only costs the server memory."""
+
+ASK_AFTER_S = 5.0
+"""A connection over which a network has gone silent is found out this late; a server that has ended, at once."""
 
 _CONNECTION: dict[str, Any] = {"row_factory": dict_row, "options": "-c timezone=UTC"}
 
@@ -85,7 +91,7 @@ class Registry:
                         "connect_timeout": CONNECT_TIMEOUT_S,
                     },
                     open=True,
-                    check=ConnectionPool.check_connection,
+                    check=_Check(),
                 )
             return self._pool
 
@@ -104,9 +110,21 @@ class Registry:
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise StoreUnavailable("Postgres", self.where, _one_line(exc)) from exc
 
+    @contextmanager
+    def statements(self) -> Iterator[Conn]:
+        """A connection on which each statement is a transaction of its own: half of the round trips of one, for the
+        single statements that every request needs. Raises StoreUnavailable."""
+        with self.transaction() as conn:
+            conn.autocommit = True
+            try:
+                yield conn
+            finally:
+                if not conn.closed:
+                    conn.autocommit = False
+
     def now(self) -> datetime:
         """The database's clock, UTC."""
-        with self.transaction() as conn:
+        with self.statements() as conn:
             row = conn.execute("select clock_timestamp() as now").fetchone()
         assert row is not None
         now: datetime = row["now"]
@@ -118,6 +136,27 @@ class Registry:
             if self._pool is not None:
                 self._pool.close()
                 self._pool = None
+
+
+class _Check:
+    """Refuses a connection that is not usable any more, before it is lent: asked with a round trip every few seconds,
+    in between by its socket alone, where a server that has gone has left its last words or an end."""
+
+    def __init__(self) -> None:
+        self._asked: WeakKeyDictionary[Connection[Any], float] = WeakKeyDictionary()
+
+    def __call__(self, conn: Connection[Any]) -> None:
+        now = time.monotonic()
+        if now - self._asked.get(conn, -ASK_AFTER_S) >= ASK_AFTER_S or _has_news(conn):
+            ConnectionPool.check_connection(conn)
+            self._asked[conn] = now
+
+
+def _has_news(conn: Connection[Any]) -> bool:
+    """Whether an idle connection has something to read."""
+    waiting = select.poll()
+    waiting.register(conn.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 class ShadowRegistry(Registry):
@@ -145,6 +184,12 @@ class ShadowRegistry(Registry):
         """As Registry.transaction, on the one connection that has the copies; threads take turns."""
         with self._turn, self._conn.transaction():
             yield self._conn
+
+    @contextmanager
+    def statements(self) -> Iterator[Conn]:
+        """As transaction(): the one connection is inside one."""
+        with self.transaction() as conn:
+            yield conn
 
     def close(self) -> None:
         self._conn.close()

@@ -19,7 +19,9 @@ _NAMES = re.compile(r"^(revision|down_revision)\b[^=]*= *(?:\"(\w+)\"|None)", re
 @cache
 def head() -> str:
     """Revision that this release needs: the one that no other follows."""
-    found = [dict(_NAMES.findall(path.read_text(encoding="utf-8"))) for path in FOLDER.glob("*.py")]
+    found: list[dict[str, str]] = [
+        dict(_NAMES.findall(path.read_text(encoding="utf-8"))) for path in FOLDER.glob("*.py")
+    ]
     (last,) = {each["revision"] for each in found} - {each["down_revision"] for each in found}
     return last
 

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 from dci_pipeline.runners.host_tests import purge_dropped
-from dci_pipeline.stores.pg import attempts
+from dci_pipeline.stores.pg import attempts, retention
 from dci_pipeline.stores.pg.bulk import query
 from dci_pipeline.upkeep import cleanup
 from dci_pipeline_tests.acceptance.world import World, hall, halls_yaml
@@ -21,6 +21,7 @@ NOTHING: dict[str, int] = {
     "alerts": 0,
     "sessions": 0,
     "robots_snapshots": 0,
+    **dict.fromkeys((*retention.OF_CONNECTOR, *retention.OF_ALL), 0),
 }
 
 

@@ -64,7 +64,7 @@ def test_changes_prints_the_demos_changes_newest_first(shell: Shell, demo: dict[
     assert [change["id"] for change in listed] == [change["id"] for change in demo["changes"]]
     assert list(listed[0]) == [
         "id", "connector", "url", "document_id", "detected_at", "window", "kind", "significance", "summary", "reasons",
-        "confirmation", "fields", "from_version", "to_version",
+        "confirmation", "fields", "edits", "from_version", "to_version",
     ]  # fmt: skip
     times = [change["detected_at"] for change in listed]
     assert times == sorted(times, reverse=True)

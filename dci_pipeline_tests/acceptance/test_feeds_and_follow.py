@@ -51,7 +51,7 @@ def test_both_feeds_are_valid_and_say_the_same_newest_first(halls: World, tmp_pa
     assert (rss.version, rss.feed.title, rss.feed.link) == ("rss20", "Changes: halls", f"{halls.base}/")
     assert [entry.id for entry in rss.entries] == [item["id"] for item in feed["items"]] == [newest["id"], older["id"]]
     assert (feed["version"], feed["title"]) == ("https://jsonfeed.org/version/1.1", "Changes: halls")
-    assert feed["items"][1]["content_text"] == rss.entries[1].summary == "power_mw: 10 → 15"
+    assert feed["items"][1]["content_text"] == rss.entries[1].summary == "power_mw: 10 → 15 MW"
     assert [entry.link for entry in rss.entries] == [item["url"] for item in feed["items"]] == [
         f"{halls.base}/halls/2", f"{halls.base}/halls/1",
     ]  # fmt: skip

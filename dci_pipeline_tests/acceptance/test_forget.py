@@ -13,6 +13,7 @@ from dci_pipeline.stores.pg.forget import Target
 from dci_pipeline.stores.tables import SQLModel
 from dci_pipeline.upkeep import forget as forgetting
 from dci_pipeline.upkeep.forget import Kept, count, forget, target_of
+from dci_pipeline.upkeep.rankings import record_rankings
 from dci_pipeline_tests import servers_http
 from dci_pipeline_tests.acceptance.world import World, hall
 
@@ -97,6 +98,21 @@ def test_a_forgotten_url_takes_its_own_rows_and_bytes_only(crawled: World) -> No
     assert crawled.rows("select 1 from attempts where url = %s", f"{crawled.base}/halls/1") == []
     assert crawled.column("select name from entities order by name") == ["Hall 0", "Hall 2", "Twins", "Twins"]
     assert crawled.value("select count(*) from hosts") == 1
+
+
+def test_places_that_rest_on_what_is_forgotten_go_on_every_day(crawled: World) -> None:
+    crawled.put("/halls/9", hall("Hall 9", 90))
+    crawled.crawl()
+    record_rankings(crawled.stores.registry)
+    crawled.execute(
+        "insert into rankings (window_day, ranking, subject, name, value, evidence, ranked_at)"
+        " select '2026-01-01', ranking, subject, name, value, evidence, ranked_at from rankings"
+    )
+    assert crawled.value("select count(*) from rankings where name like 'Hall 9%%'") == 2
+    others = crawled.value("select count(*) from rankings") - 2
+    target = _url(crawled, "/halls/9")
+    assert count(crawled.stores.registry, target)["rankings"] == forget(_kept(crawled), target)["rankings"] == 2
+    assert crawled.value("select count(*) from rankings") == others > 0
 
 
 def test_alerts_about_what_is_forgotten_go_with_it(crawled: World) -> None:

@@ -41,6 +41,35 @@ def test_a_counter_that_moves_on_every_fetch_goes_quiet(taught: World) -> None:
     assert region["evidence"][-1][1:] == [TICKETS.format(n).removeprefix("<p>").removesuffix("</p>") for n in (51, 60)]
 
 
+def fetch_again(world: World, *, power: int = 12, tickets: int, minutes: float) -> str:
+    """Another fetch of the page, some minutes after the very first."""
+    world.put("/halls/1", hall("Hall 1", power, TICKETS.format(tickets)))
+    world.crawl(days=minutes / 1440, force=True)
+    return world.verdicts("/halls/1")[-1]
+
+
+def test_two_fetches_close_together_teach_a_mask(world: World) -> None:
+    verdicts = [fetch_again(world, tickets=tickets, minutes=n) for n, tickets in enumerate((41, 57))]
+    assert verdicts == ["changed", "changed"]
+    assert fetch_again(world, tickets=44, minutes=60) == "noise"
+    assert fetch_again(world, tickets=44, power=15, minutes=120) == "changed"
+    assert [change["fields"] != [] for change in world.changes()] == [False, True]
+    assert world.rows("select history, on_trial from noise_regions where place like '%%tickets%%'") == [
+        {"history": "210", "on_trial": False}
+    ]
+
+
+@pytest.mark.parametrize("has_validators", [True, False], ids=["304", "same bytes"])
+def test_a_fact_that_changed_between_two_close_fetches_is_told_when_it_changes_again(
+    world: World, has_validators: bool
+) -> None:
+    world.has_validators = has_validators
+    for minutes, tickets in ((0, 41), (1, 57), (60, 57)):
+        fetch_again(world, tickets=tickets, minutes=minutes)
+    assert fetch_again(world, tickets=44, minutes=120) == "changed"
+    assert len(world.changes()) == 2
+
+
 def test_a_fact_beside_a_mask_is_told_and_so_is_a_field_inside_it(taught: World) -> None:
     assert visit(taught, 5, tickets=60, quote="Sold to Nordic.") == "changed"
     assert visit(taught, 6, tickets=61, quote="Sold to Nordic.", power=192) == "changed"

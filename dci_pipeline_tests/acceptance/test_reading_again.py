@@ -6,7 +6,7 @@ import pytest
 
 from dci_pipeline.model.ids import document_id
 from dci_pipeline.runners.preview import Preview, preview
-from dci_pipeline.runners.reprocess import Foreseen, foresee
+from dci_pipeline.runners.reprocess import Foreseen, foresee, pages_waiting
 from dci_pipeline.runners.stores import Stores
 from dci_pipeline.stores.analytics import MemoryAnalytics
 from dci_pipeline.stores.archive import open_overlay
@@ -30,14 +30,14 @@ def read_again(world: World, path: str) -> Preview:
     return preview(world.stores, world.settings, world.spec, document, capture)
 
 
-def foreseen(world: World) -> Foreseen:
+def foreseen(world: World, limit: int | None = None) -> Foreseen:
     shadow = Stores(
         registry=ShadowRegistry(world.stores.registry.url, "halls"),
         archive=open_overlay(world.stores.archive),
         analytics=MemoryAnalytics(),
     )
     try:
-        return foresee(shadow, world.settings, world.spec)
+        return foresee(shadow, world.settings, world.spec, limit=limit)
     finally:
         shadow.close()
 
@@ -85,6 +85,24 @@ def test_a_reprocess_is_foreseen_entity_by_entity_and_then_applied_as_foreseen(w
         {"event": "updated", "cause": "extractor", "delta": {"code": [None, "OSL1"]}}
     ]
     assert world.value("select count(*) from page_changes") == 0
+
+
+def test_a_reprocess_with_a_limit_reads_so_many_pages_and_leaves_the_rest_waiting(world: World) -> None:
+    for number in (1, 2, 3):
+        world.put(f"/halls/{number}", hall(f"Hall {number}", 12, CODE))
+    world.crawl()
+    world.put("/halls/1", hall("Hall 1", 15, CODE))
+    world.crawl(days=40)
+    world.turn_into_past()
+    world.yaml += "      code: {{css: .code}}\n"
+    assert len({difference.entity_id for difference in foreseen(world, limit=2).differences}) == 2
+    with_code = "select count(*) from entities where properties ? 'code'"
+    left = []
+    for _ in range(3):
+        world.recompute(limit=1)
+        left.append((world.value(with_code), pages_waiting(world.stores, world.spec, [world.yesterday])))
+    assert left == [(1, 2), (2, 1), (3, 0)]
+    assert world.value("select count(*) from page_changes") == 1
 
 
 def test_a_reprocess_with_the_same_code_and_yaml_changes_nothing(world: World) -> None:

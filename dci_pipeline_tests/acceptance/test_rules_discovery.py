@@ -237,6 +237,21 @@ def test_links_out_of_scope_or_excluded_are_left_alone(linked: World) -> None:
     assert found(linked) == ["/", "/one", "/start", "/two"]
 
 
+@pytest.mark.parametrize(
+    ("charset", "word", "asked"),
+    [("shift_jis", "東京", "/one?q=%93%8C%8B%9E"), ("windows-1251", "зал", "/one?q=%E7%E0%EB")],
+)
+def test_a_link_on_a_page_in_an_old_charset_is_asked_for_as_browsers_do(
+    linked: World, charset: str, word: str, asked: str
+) -> None:
+    linked.answers["/start"] = Answer(
+        headers=(("Content-Type", f"text/html; charset={charset}"),),
+        body=f'<p>{word}</p><a href="/one?q={word}">on</a>'.encode(charset),
+    )
+    linked.crawl()
+    assert len(linked.asked(asked)) == 1
+
+
 def test_listed_urls_out_of_scope_are_left_alone(world: World) -> None:
     world.answers["/sitemap.xml"] = Answer(
         headers=XML, body=sitemap_of([f"{world.base}/halls/1", "https://elsewhere.example/halls/2", "ftp://x/y"])

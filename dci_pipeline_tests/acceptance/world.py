@@ -232,7 +232,7 @@ class World:
         summaries = drive(self.open(days=days, **options), stages, on_chunk)
         return {name: n for summary in summaries.values() for name, n in summary.counts.items()}
 
-    def recompute(self, *, force: bool = False, window: date | None = None) -> dict[str, int]:
+    def recompute(self, *, force: bool = False, window: date | None = None, limit: int | None = None) -> dict[str, int]:
         """An offline run over a past window, by default yesterday's."""
         ctx = open_run(
             self.stores,
@@ -240,7 +240,7 @@ class World:
             self.spec,
             run_id=str(uuid.uuid4()),
             windows=[window or self.yesterday],
-            options=RunOptions(task=Task.REPROCESS, force=force),
+            options=RunOptions(task=Task.REPROCESS, force=force, limit=limit),
             transport=self.transport,
         )
         assert not ctx.live

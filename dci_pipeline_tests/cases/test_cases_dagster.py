@@ -5,6 +5,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,20 @@ import pytest
 from dagster._core.test_utils import create_run_for_test, create_test_daemon_workspace_context
 from dagster._core.workspace.load_target import EmptyWorkspaceTarget
 from dagster._daemon.monitoring.run_monitoring import execute_run_monitoring_iteration
+from pydantic import ValidationError
 
 from dci_pipeline.connectors.spec import ConnectorSpec
 from dci_pipeline.defs import sensors
 from dci_pipeline.defs.assets import asset_key
 from dci_pipeline.defs.build import definitions_of
+from dci_pipeline.defs.config import time_limit
 from dci_pipeline.defs.forget import forget_connector
 from dci_pipeline.defs.instance import ensure_instance
 from dci_pipeline.defs.maintenance import MAINTENANCE_JOBS
+from dci_pipeline.defs.partitions import daily_partitions
 from dci_pipeline.defs.pruning import prune
 from dci_pipeline.defs.resources import Pipeline
-from dci_pipeline.model.states import Stage
+from dci_pipeline.model.states import Stage, Task
 from dci_pipeline.runners.due import due_rows
 from dci_pipeline.settings import REPO_ROOT, Settings
 from dci_pipeline.stores.embedded.urls import embedded_postgres, postgres_url
@@ -86,6 +90,36 @@ def family_of(connector: str) -> dg.AssetsDefinition:
 def spec_of(name: str) -> ConnectorSpec:
     text = {"id": name, "homepage": f"https://{name}.example/", "fetch": {"requests_per_second": 10}}
     return ConnectorSpec.model_validate(text)
+
+
+# case 81: hundreds of thousands of partitions make the UI slow
+
+
+def test_five_years_of_any_number_of_pages_are_1826_partitions_an_asset(settings: Settings) -> None:
+    pipeline = Pipeline(settings, [spec_of("acme"), spec_of("boreal")])
+    made = definitions_of(settings, list(pipeline.specs.values()), pipeline).assets or ()
+    partitions = {asset.partitions_def for asset in made if isinstance(asset, dg.AssetsDefinition)}
+    assert partitions == {daily_partitions(settings.partitions_start)}
+    days = daily_partitions(date(2026, 1, 1)).get_partition_keys(current_time=datetime(2030, 12, 31, 12, tzinfo=UTC))
+    assert (len(days), days[0], days[-1]) == (1826, "2026-01-01", "2030-12-31")
+
+
+# case 82: a comma, a bracket or a pipe in a key breaks commands and pages
+
+
+@pytest.mark.parametrize("name", ["acme,boreal", "acme[1]", "acme|boreal", "acme/boreal", "Acme", "acme boreal"])
+def test_a_connector_whose_id_would_break_a_key_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="id"):
+        spec_of(name)
+
+
+def test_every_key_is_of_small_letters_digits_dash_and_underscore(settings: Settings) -> None:
+    pipeline = Pipeline(settings, [spec_of("acme_2")])
+    definitions = definitions_of(settings, list(pipeline.specs.values()), pipeline)
+    keys = [part for spec in definitions.resolve_all_asset_specs() for part in spec.key.path]
+    keys += daily_partitions(date(2026, 1, 1)).get_partition_keys(current_time=datetime(2026, 3, 1, tzinfo=UTC))
+    assert [key for key in keys if not re.fullmatch("[a-z0-9_-]+", key)] == []
+    assert len(keys) == 2 * 5 + 60
 
 
 # case 84: the event log grows without end
@@ -198,9 +232,11 @@ def test_a_deleted_sources_keys_and_partitions_go_by_the_documented_command(
 @pytest.mark.parametrize(
     ("hours", "tags", "ends"),
     [
-        pytest.param(3, {}, True, id="longer than any run may take"),
-        pytest.param(1, {}, False, id="within its time"),
-        pytest.param(3, {"dagster/max_runtime": "86400"}, False, id="a backfill with a time of its own"),
+        pytest.param(3, time_limit(Task.CRAWL), True, id="longer than a live run may take"),
+        pytest.param(1, time_limit(Task.CRAWL), False, id="a live run within its time"),
+        pytest.param(20, {"dagster/backfill": "abcdefgh"}, False, id="a long backfill"),
+        pytest.param(25, time_limit(Task.REPROCESS), True, id="longer than anything may take"),
+        pytest.param(50, {"dagster/max_runtime": "259200"}, False, id="a backfill with a time of its own"),
     ],
 )
 def test_a_run_that_is_stuck_is_ended_by_the_daemon_and_a_long_backfill_is_not(

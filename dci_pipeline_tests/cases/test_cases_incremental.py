@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dci_pipeline.stores.analytics import MemoryAnalytics
-from dci_pipeline.stores.pg import content, documents, entities, outbox, runs
+from dci_pipeline.stores.pg import content, documents, entities, outbox, page_changes, runs
 from dci_pipeline_tests.acceptance.world import NETWORK, OUTCOME, Servers, World, hall, make_world, state_of
 from dci_pipeline_tests.servers_http import Answer, Asked
 
@@ -26,7 +26,7 @@ CRASHES: dict[str, tuple[Any, str]] = {
     "extraction_pointers": (content, "point_captures"),
     "entity_rows": (entities, "upsert_entities"),
     "versions": (content, "insert_versions"),
-    "confirmation": (content, "confirm_changes"),
+    "confirmation": (page_changes, "confirm_changes"),
 }
 
 

@@ -84,6 +84,7 @@ WHOLE_ROWS: dict[str, dict[str, object]] = {
         "reasons": ["power_mw: critical"],
         "confirmation": "pending",
         "fields": '[{"property": "power_mw", "before": "24", "after": "36"}]',
+        "edits": '[{"before": "24 MW", "after": "36 MW", "words": [], "quantities": []}]',
         "from_version": "v1",
         "to_version": "v2",
         "revision": 7,

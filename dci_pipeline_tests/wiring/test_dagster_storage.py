@@ -88,7 +88,7 @@ def test_the_instance_reads_every_setting_of_the_template(instance: dg.DagsterIn
     assert instance.telemetry_enabled is False
     assert instance.nux_enabled is False
     assert instance.run_monitoring_enabled
-    assert instance.run_monitoring_max_runtime_seconds == 7200
+    assert instance.run_monitoring_max_runtime_seconds == 86400
     assert instance.run_retries_enabled
     assert instance.run_retries_max_retries == 1
     assert instance.run_retries_retry_on_asset_or_op_failure is False
@@ -170,6 +170,32 @@ def test_processes_that_come_at_once_make_the_tables_without_a_race(
     for engine in engines_of_four:
         assert {"runs", "event_logs", "jobs"} <= set(sa.inspect(engine).get_table_names())
         engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "killed",
+    ["drop table job_ticks, jobs, instigators", "delete from secondary_indexes where name like 'schedule%'"],
+    ids=["between tables", "before the last marks"],
+)
+def test_tables_that_a_kill_left_half_made_are_made_whole_with_what_is_in_them(
+    settings: Settings, instance: dg.DagsterInstance, home: Path, killed: str
+) -> None:
+    whole = set(sa.inspect(make_engine(dagster_url(settings))).get_table_names())
+    url = embedded_postgres(home).database_url("half").replace("postgresql:", "postgresql+psycopg2:")
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    ensure_tables(engine, url)
+    marks = sa.text("select name from secondary_indexes order by name")
+    with engine.connect() as connection:
+        expected = connection.scalars(marks).all()
+        connection.execute(sa.text("insert into kvs (key, value) values ('kept', 'yes') on conflict do nothing"))
+        connection.execute(sa.text("delete from secondary_indexes where name like 'schedule_ticks%'"))
+        connection.execute(sa.text(killed))
+    ensure_tables(engine, url)
+    with engine.connect() as connection:
+        assert connection.scalars(marks).all() == expected
+        assert connection.scalar(sa.text("select value from kvs where key = 'kept'")) == "yes"
+    assert set(sa.inspect(engine).get_table_names()) == whole
+    engine.dispose()
 
 
 def test_a_missing_or_older_file_of_ours_is_written_and_a_users_own_is_kept(tmp_path: Path) -> None:

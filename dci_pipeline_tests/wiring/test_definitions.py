@@ -94,6 +94,14 @@ def test_an_asset_says_what_it_holds_where_and_whose_it_is(folder: Path) -> None
     assert "https://acme.example/" in (spec.description or "")
 
 
+@pytest.mark.parametrize(
+    ("stage", "key", "is_alone"), [("extractions", "document_id", False), ("entities", "id", True)]
+)
+def test_a_column_is_called_unique_only_where_it_is(stage: str, key: str, is_alone: bool, folder: Path) -> None:
+    column = spec_of(build(folder), f"acme/{stage}").metadata["dagster/column_schema"].columns[0]
+    assert (column.name, column.constraints.nullable, column.constraints.unique) == (key, False, is_alone)
+
+
 def test_a_partition_is_a_utc_day_up_to_today(folder: Path) -> None:
     partitions = [asset.partitions_def for asset in assets_of(build(folder))]
     assert len(partitions) == 10

@@ -167,6 +167,7 @@ def run(
     *,
     day: str = DAY,
     config: dict[str, Any] | None = None,
+    tags: dict[str, str] | None = None,
 ) -> dg.ExecuteInProcessResult:
     job = definitions_of(pipeline.settings, [SPEC], pipeline).resolve_job_def("acme")
     return job.execute_in_process(
@@ -174,6 +175,7 @@ def run(
         partition_key=day,
         asset_selection=[asset_key("acme", stage) for stage in stages],
         run_config=config or {},
+        tags=tags,
         raise_on_error=False,
     )
 
@@ -247,6 +249,9 @@ def test_a_range_is_one_run_with_metadata_a_partition(
     assert counts["entities", "2026-11-02"] == 2
     assert counts["entities", "2026-11-03"] == 3
     assert counts["entities", "2026-11-04"] == 4
+    assert {e.metadata["run over"].value for e in events} == {
+        "3 days, 2026-11-02 to 2026-11-04; the counts below are this day's"
+    }
 
 
 def test_what_was_materialized_and_has_nothing_to_do_is_skipped_with_all_below(
@@ -258,6 +263,16 @@ def test_what_was_materialized_and_has_nothing_to_do_is_skipped_with_all_below(
     assert second.success
     assert materialized(second) == ["discovered_urls", "raw_archive"]
     assert fake.finished == ["acme", "acme"]
+
+
+def test_a_backfill_materializes_what_has_nothing_to_do_and_is_never_live(
+    fake: FakeFamily, pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    fake.idle = {Stage.EXTRACTIONS, Stage.ENTITIES, Stage.PAGE_CHANGES}
+    assert run(pipeline, instance).success
+    again = run(pipeline, instance, tags={"dagster/backfill": "abcdefgh"})
+    assert materialized(again) == [str(stage) for stage in Stage]
+    assert [ctx.options.task for ctx in fake.opened] == [Task.FULL, Task.REPROCESS]
 
 
 @pytest.mark.parametrize(
@@ -332,6 +347,10 @@ def test_an_interrupt_while_writing_marks_the_run_aborted_and_canceled(
     found = instance.get_run_by_id(result.run_id)
     assert found is not None
     assert found.status is dg.DagsterRunStatus.CANCELED
+    words = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    assert (
+        "stopped as asked: what was in flight is written, the rest stays due; the next run goes on from here" in words
+    )
 
 
 def test_a_held_connector_is_waited_for_with_a_message(

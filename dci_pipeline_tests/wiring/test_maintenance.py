@@ -55,9 +55,11 @@ def test_the_duties_their_hours_and_their_zones_and_that_all_are_on() -> None:
     }
     assert found == {
         "maintenance_metrics": ("10 0 * * *", "UTC", "RUNNING"),
+        "maintenance_rankings": ("30 0 * * *", "UTC", "RUNNING"),
         "maintenance_refresh_stats": ("5 * * * *", "UTC", "RUNNING"),
         "maintenance_cleanup": ("0 1 * * *", "UTC", "RUNNING"),
         "maintenance_prune_events": ("30 2 * * *", "UTC", "RUNNING"),
+        "maintenance_links": ("30 3 * * *", "UTC", "RUNNING"),
         "maintenance_backup": ("20 4 * * *", "America/Toronto", "RUNNING"),
     }
 
@@ -77,7 +79,7 @@ def test_the_backup_is_at_4_20_of_torontos_clock_before_and_after_it_is_changed(
     assert after.astimezone(TORONTO).day == day
 
 
-@pytest.mark.parametrize("name", ["metrics", "cleanup", "prune_events", "backup"])
+@pytest.mark.parametrize("name", ["metrics", "rankings", "cleanup", "prune_events", "links", "backup"])
 @pytest.mark.parametrize(
     ("first", "last"),
     [pytest.param((2026, 3, 6), (2026, 3, 10), id="spring"), pytest.param((2026, 10, 30), (2026, 11, 3), id="fall")],
@@ -133,7 +135,7 @@ def run(pipeline: Pipeline, instance: dg.DagsterInstance, name: str) -> dg.Execu
 def test_every_duty_ends_well_on_an_installation_and_again(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
     for _ in range(2):
         assert {duty.name: run(pipeline, instance, duty.job_name).success for duty in DUTIES} == dict.fromkeys(
-            ("metrics", "refresh_stats", "cleanup", "prune_events", "backup"), True
+            ("metrics", "rankings", "refresh_stats", "cleanup", "prune_events", "links", "backup"), True
         )
     assert len(whole_in(folder_of(pipeline.settings))) >= 1
 
@@ -184,7 +186,9 @@ def test_each_duty_has_a_longest_time_after_which_dagster_ends_it(pipeline: Pipe
     assert limits == {
         "maintenance_backup": "7200",
         "maintenance_cleanup": "7200",
+        "maintenance_links": "7200",
         "maintenance_metrics": "3600",
         "maintenance_prune_events": "3600",
+        "maintenance_rankings": "3600",
         "maintenance_refresh_stats": "2400",
     }

@@ -1,5 +1,6 @@
 """Dagster's event log after pruning, on a real instance: what it shows of partitions, checks and runs is the same."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from dci_pipeline.stores.pg.bulk import query
 
 KEY = dg.AssetKey(["acme", "page_changes"])
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
-NOTHING = {"progress": 0, "superseded": 0, "checks": 0}
+NOTHING = {"progress": 0, "superseded": 0, "checks": 0, "outputs": 0}
 
 
 @dg.asset(key=KEY, partitions_def=DAYS, check_specs=[dg.AssetCheckSpec("volume", asset=KEY)])
@@ -141,3 +142,18 @@ def test_the_log_is_walked_in_spans_and_a_walk_that_is_stopped_goes_on_next_time
     assert 0 < first <= 8
     assert second > 0
     assert prune(demo_settings) == NOTHING
+
+
+def test_what_old_runs_printed_goes_and_what_else_lies_there_stays(
+    demo_settings: Settings, instance: dg.DagsterInstance
+) -> None:
+    storage = demo_settings.dagster_home / "storage"
+    old, new = (storage / materialize(instance, day) for day in ("2026-05-01", "2026-05-02"))
+    other = storage / "mine" / "compute_logs"
+    other.mkdir(parents=True, exist_ok=True)
+    assert list((old / "compute_logs").iterdir()) != []
+    for folder in (old / "compute_logs", other):
+        os.utime(folder, (0, 0))
+    assert prune(demo_settings)["outputs"] == 1
+    assert (old.exists(), new.exists(), other.exists()) == (False, True, True)
+    assert prune(demo_settings)["outputs"] == 0

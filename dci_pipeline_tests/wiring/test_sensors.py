@@ -22,7 +22,7 @@ from dci_pipeline.errors import ConnectorFileError, StoreUnavailable
 from dci_pipeline.model.states import RunStatus, Task
 from dci_pipeline.scheduling.due import ConnectorDue, RunRequestPlan
 from dci_pipeline.settings import Settings
-from dci_pipeline.stores.pg import runs, wishes
+from dci_pipeline.stores.pg import read, runs, wishes
 
 SPECS = [
     ConnectorSpec.model_validate({"id": name, "homepage": f"https://{name}.example/"}) for name in ("acme", "boreal")
@@ -53,12 +53,13 @@ def tick(pipeline: Pipeline, instance: dg.DagsterInstance, problems: Sequence[Co
 
 
 @pytest.mark.parametrize(
-    ("plan", "job", "keys"),
+    ("plan", "job", "keys", "limit"),
     [
         (
             RunRequestPlan(task=Task.CRAWL, window=TODAY, connectors=("acme",)),
             "acme",
             ["acme/raw_archive", "acme/extractions", "acme/entities", "acme/page_changes"],
+            "7200",
         ),
         (
             RunRequestPlan(task=Task.REPROCESS, window=TODAY, connectors=("acme", "boreal")),
@@ -71,14 +72,18 @@ def tick(pipeline: Pipeline, instance: dg.DagsterInstance, problems: Sequence[Co
                 "boreal/entities",
                 "boreal/page_changes",
             ],
+            None,
         ),
     ],
     ids=["one connector by its job", "several in one run"],
 )
-def test_a_plan_becomes_a_run_over_its_tasks_assets(plan: RunRequestPlan, job: str, keys: list[str]) -> None:
+def test_a_plan_becomes_a_run_over_its_tasks_assets(
+    plan: RunRequestPlan, job: str, keys: list[str], limit: str | None
+) -> None:
     request = sensors.request_of(plan)
     assert (request.job_name, request.partition_key, request.run_key) == (job, "2026-11-02", None)
     assert [key.to_user_string() for key in request.asset_selection or ()] == keys
+    assert request.tags.get("dagster/max_runtime") == limit
 
 
 def test_a_connector_that_was_never_discovered_is_asked_for_in_full_today(
@@ -177,6 +182,63 @@ def test_a_run_whose_lease_ran_out_is_aborted_here_and_failed_in_dagster(
     assert sensors.abort_dead_runs(pipeline, instance) == [], "once is enough"
 
 
+def test_an_offline_run_that_gives_no_sign_of_life_is_aborted_and_its_connector_is_free(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    dead = create_run_for_test(instance, job_name="acme", status=dg.DagsterRunStatus.STARTED)
+    with pipeline.stores.registry.transaction() as conn:
+        runs.open_run(conn, run_id=dead.run_id, connector="acme", task="reprocess", windows=[TODAY])
+    assert sensors.abort_dead_runs(pipeline, instance) == [], "a run that has just begun lives"
+    silence(pipeline)
+    with pipeline.stores.registry.transaction() as conn:
+        assert [row["run_id"] for row in read.stuck_runs(conn)] == [dead.run_id], "the doctor names it"
+        assert runs.beat(conn, dead.run_id, "acme")
+        assert read.stuck_runs(conn) == []
+    assert sensors.abort_dead_runs(pipeline, instance) == [], "a beat is a sign of life"
+    silence(pipeline)
+    assert sensors.busy_connectors(instance) == {"acme"}
+    assert sensors.abort_dead_runs(pipeline, instance) == [dead.run_id]
+    assert sensors.busy_connectors(instance) == set()
+    with pipeline.stores.registry.transaction() as conn:
+        assert conn.execute("select status, error from connector_runs").fetchone() == {
+            "status": "aborted",
+            "error": "the process of this run is gone: it has given no sign of life for a minute",
+        }
+        assert not runs.beat(conn, dead.run_id, "acme"), "what has ended is not alive"
+
+
+def test_a_run_that_died_between_its_last_connector_and_its_end_is_failed(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    dead = create_run_for_test(instance, job_name="acme", status=dg.DagsterRunStatus.STARTED)
+    other = create_run_for_test(instance, job_name="maintenance_backup", status=dg.DagsterRunStatus.STARTED)
+    start = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_START.value, job_name="acme")
+    long_ago = datetime.now(UTC) - timedelta(seconds=2 * pipeline.settings.run_slice_s + 301)
+    for run in (dead, other):
+        instance.run_storage.handle_run_event(run.run_id, start, long_ago)
+    with pipeline.stores.registry.transaction() as conn:
+        runs.open_run(conn, run_id=dead.run_id, connector="acme", task="full", windows=[TODAY])
+        runs.end_run(conn, run_id=dead.run_id, connector="acme", status=RunStatus.OK, stats={}, error=None)
+    assert sensors.abort_dead_runs(pipeline, instance) == [], "it has just closed a connector"
+    with pipeline.stores.registry.transaction() as conn:
+        conn.execute("update connector_runs set finished_at = %s", (long_ago,))
+    assert sensors.abort_dead_runs(pipeline, instance) == [dead.run_id]
+    assert sensors.busy_connectors(instance) == {"maintenance_backup"}
+
+
+def test_a_live_run_is_judged_by_its_lease_alone(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    run = create_run_for_test(instance, job_name="acme", status=dg.DagsterRunStatus.STARTED)
+    hold(pipeline, "acme", run.run_id)
+    silence(pipeline)
+    assert sensors.abort_dead_runs(pipeline, instance) == []
+
+
+def silence(pipeline: Pipeline) -> None:
+    """As if no run had given a sign of life for over a minute."""
+    with pipeline.stores.registry.transaction() as conn:
+        conn.execute("update connector_runs set alive_until = clock_timestamp() - interval '1 second'")
+
+
 def hold(pipeline: Pipeline, connector: str, run_id: str) -> None:
     with pipeline.stores.registry.transaction() as conn:
         runs.open_run(conn, run_id=run_id, connector=connector, task="full", windows=[TODAY])
@@ -259,7 +321,12 @@ def test_a_wish_is_asked_for_until_its_run_exists_and_once(pipeline: Pipeline, i
     assert (is_new, again, is_new_again) == (True, wish, False)
     (request,) = wished(pipeline, instance, set())
     assert (request.run_key, request.job_name) == (wish, "acme")
-    assert request.tags == {"dci/task": "crawl", "dci/started_by": "dci enqueue", "dci/wish": wish}
+    assert request.tags == {
+        "dci/task": "crawl",
+        "dci/started_by": "dci enqueue",
+        "dci/wish": wish,
+        "dagster/max_runtime": "7200",
+    }
     assert request.run_config["ops"]["acme__raw_archive"]["config"]["group"] == "news"
     assert [key.path[1] for key in request.asset_selection or ()] == [
         "raw_archive", "extractions", "entities", "page_changes",

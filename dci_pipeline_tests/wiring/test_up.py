@@ -19,6 +19,8 @@ from dci_pipeline.defs.up import free_port
 from dci_pipeline.demo import RunningDemo
 from dci_pipeline.errors import UserError
 from dci_pipeline.settings import Settings
+from dci_pipeline.stores.analytics import ENGINE_FOLDER
+from dci_pipeline.stores.embedded.clickhouse import EmbeddedClickHouse
 
 PATIENCE_S = 240
 
@@ -61,6 +63,8 @@ def test_the_sensor_starts_a_run_that_succeeds_and_a_signal_ends_every_process(
     wait_for("the UI's address is printed", lambda: "Dagster UI  http://127.0.0.1:" in out.read_text(), program, out)
     site = next(line for line in out.read_text().splitlines() if line.startswith("site  ")).split()[-1]
     assert httpx.get(f"{site}/healthz", trust_env=False).json()["status"] == "ok"
+    engine = EmbeddedClickHouse(demo_settings.home / ENGINE_FOLDER)
+    assert engine.alive(), "a run that is alone would start and stop it"
     with dg.DagsterInstance.from_config(str(ensure_instance(demo_settings))) as instance:
         wait_for("a run has ended", lambda: any(run.is_finished for run in instance.get_runs()), program, out)
         run = instance.get_runs()[-1]
@@ -75,6 +79,7 @@ def test_the_sensor_starts_a_run_that_succeeds_and_a_signal_ends_every_process(
     assert program.wait(PATIENCE_S) == 0, out.read_text()
     alive = [m for m in members if m.is_running() and m.status() != psutil.STATUS_ZOMBIE]
     assert [m.cmdline() for m in alive if "postgres" not in m.name()] == []
+    assert engine.alive() is None
 
 
 def test_a_taken_port_is_passed_over_and_said() -> None:

@@ -104,18 +104,20 @@ def forget_alerts(conn: Conn, resolved_for: timedelta) -> int:
     return conn.execute(query(statement), (resolved_for,)).rowcount
 
 
-# The newest good copy of an origin may have to serve for as long as its host is unreachable.
+# The newest good copy of an origin may have to serve for as long as its host is unreachable, and is watched.
 _ROBOTS = """
     delete from robots_snapshots r
     where r.expires_at < clock_timestamp() - %s
-      and exists (select 1 from robots_snapshots n
-                  where n.origin = r.origin and n.is_good and n.fetched_at > r.fetched_at)
+      and (exists (select 1 from robots_snapshots n
+                   where n.origin = r.origin and n.is_good and n.fetched_at > r.fetched_at)
+           or not exists (select 1 from hosts h where h.host = split_part(r.origin, '://', 2))
+              and not exists (select 1 from documents d where d.host = split_part(r.origin, '://', 2)))
       and not exists (select 1 from captures c where c.robots_hash = r.hash)
       and not exists (select 1 from attempts a where a.robots_hash = r.hash)"""
 
 
 def forget_robots(conn: Conn, expired_for: timedelta) -> int:
-    """Deletes robots.txts that are long expired and superseded, and that no capture and no attempt names."""
+    """Deletes robots.txts that are long expired, superseded or of no host that is known, and that nothing names."""
     return conn.execute(query(_ROBOTS), (expired_for,)).rowcount
 
 

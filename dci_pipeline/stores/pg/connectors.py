@@ -19,6 +19,12 @@ def yaml_hash_of(conn: Conn, connector: str) -> str | None:
     return row["yaml_hash"] if row else None
 
 
+def yaml_hashes(conn: Conn, ids: Sequence[str]) -> dict[str, str]:
+    """Connector → hash of the YAML that was last synced, of those among `ids` that are enabled."""
+    rows = conn.execute("select id, yaml_hash from connectors where id = any(%s) and enabled", (list(ids),))
+    return {row["id"]: row["yaml_hash"] for row in rows}
+
+
 def known_ids(conn: Conn) -> list[str]:
     """Connectors that there are rows of, with a YAML or without."""
     statement = "select id from connectors union select distinct connector from documents order by 1"
@@ -86,24 +92,38 @@ def disable_others(conn: Conn, ids: Sequence[str]) -> list[str]:
 
 
 # Which connectors are due: one min() a connector over its own index, not a group by over all documents.
-# Documents whose host is paused or has its day spent are due, but would start a run for nothing.
+# Documents whose host is paused or has its day spent are due, but would start a run for nothing. Those hosts are looked
+# up once, not for each document.
+_IS_DUE = """d.connector = c.id and d.next_check <= %(now)s
+            and d.host <> all(array(select h.host from hosts h
+                where greatest(h.blocked_until, h.breaker_until) > clock_timestamp()
+                    or (h.spent >= h.daily_budget and h.spent_day = (clock_timestamp() at time zone 'UTC')::date)))"""
 _LISTING = """
     select c.*, s.baseline_at, s.next_discovery_at, s.discovered_yaml,
         (select min(d.next_check) from documents d where d.connector = c.id and d.next_check is not null) as next_due,
-        (select count(*) from documents d where d.connector = c.id and d.kind = 'page') as documents,
-        (select count(*) from documents d where d.connector = c.id and d.next_check <= %(now)s
-            and not exists (select 1 from hosts h where h.host = d.host
-                and (greatest(h.blocked_until, h.breaker_until) > clock_timestamp()
-                    or (h.spent >= h.daily_budget and h.spent_day = (clock_timestamp() at time zone 'UTC')::date)))
-        ) as due_documents,
+        {counts},
         exists (select 1 from leases l where l.connector = c.id and l.expires_at > clock_timestamp()) as is_leased,
         array(select k.window_day from captures k where k.connector = c.id and k.verdict is null and k.kind = 'page'
               union select a.window_day from attempts a where a.connector = c.id and a.outcome = 'PAGE_REMOVED'
               and a.verdict is null and a.kind = 'page') as unfinished
     from connectors c left join connector_state s on s.connector = c.id
     where %(ids)s::text[] is null or c.id = any(%(ids)s) order by c.id"""
+_ALL = f"""(select count(*) from documents d where d.connector = c.id and d.kind = 'page') as documents,
+        (select count(*) from documents d where {_IS_DUE}) as due_documents"""  # noqa: S608
+# A tick asks only whether the due work is short: a source with a backlog is not counted through for it.
+_ENOUGH = f"""(select count(*) from (select 1 from documents d where {_IS_DUE}
+            limit ceil(%(enough)s / nullif(c.min_gap_s, 0))::bigint + 1) due) as due_documents"""  # noqa: S608
 
 
 def listing(conn: Conn, now: Any, ids: Sequence[str] | None = None) -> list[DictRow]:
-    """Connectors with what is due of them; `ids` None gives all."""
-    return conn.execute(query(_LISTING), {"now": now, "ids": None if ids is None else list(ids)}).fetchall()
+    """Connectors with their pages and what is due of them; `ids` None gives all."""
+    return _listed(conn, _ALL, {"now": now, "ids": None if ids is None else list(ids)})
+
+
+def due(conn: Conn, now: Any, ids: Sequence[str], enough_s: float) -> list[DictRow]:
+    """Connectors with what is due of them, counted only until their hosts' gaps add up to `enough_s` seconds."""
+    return _listed(conn, _ENOUGH, {"now": now, "ids": list(ids), "enough": enough_s})
+
+
+def _listed(conn: Conn, counts: str, params: dict[str, Any]) -> list[DictRow]:
+    return conn.execute(query(_LISTING.format(counts=counts)), params).fetchall()

@@ -1,4 +1,4 @@
-"""What bodies mean: captures that wait for a stage, extractions, versions, page changes.
+"""What bodies mean: captures that wait for a stage, extractions, versions, verdicts.
 
 A stage's input is an anti-join: the window's captures that its version has not seen. A document's captures have one
 order, captured_at and then the attempt's id; every query here gives them in it, document by document.
@@ -10,7 +10,6 @@ from datetime import date
 from typing import Any
 
 from dci_pipeline.model.entity_types import NORMALIZER_VERSION
-from dci_pipeline.model.extraction import PageChange
 from dci_pipeline.model.records import Capture
 from dci_pipeline.model.states import Verdict
 from dci_pipeline.stores.pg.attempts import as_capture
@@ -84,6 +83,13 @@ def iter_to_extract(
                 previous_key=row["previous_key"],
                 previous_type=row["previous_type"],
             )
+
+
+def count_to_extract(conn: Conn, connector: str, days: Sequence[date], versions: Mapping[str, str]) -> int:
+    """Documents of which bodies wait for the wanted version."""
+    statement = f"select count(distinct document_id) as n from ({_TO_EXTRACT}) waiting"  # noqa: S608
+    row = conn.execute(query(statement), _params(connector, days, versions, force=False)).fetchone()
+    return int(row["n"]) if row else 0
 
 
 _EXTRACTION_COLUMNS = {
@@ -276,114 +282,6 @@ _VERSION_COLUMNS = {
 def insert_versions(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
     """Versions, once each by (document, first capture)."""
     insert_many(conn, "versions", _VERSION_COLUMNS, rows)
-
-
-_CHANGE_COLUMNS = {
-    "id": "text",
-    "connector": "text",
-    "window_day": "date",
-    "document_id": "text",
-    "url": "text",
-    "run_id": "text",
-    "detected_at": "timestamptz",
-    "from_version": "text",
-    "to_version": "text",
-    "kind": "text",
-    "significance": "smallint",
-    "summary": "text",
-    "reasons": "jsonb",
-    "confirmation": "text",
-    "fields": "jsonb",
-}
-_REPLACE_CHANGE = """(id) do update set kind = excluded.kind, significance = excluded.significance,
-    summary = excluded.summary, reasons = excluded.reasons, fields = excluded.fields,
-    from_version = excluded.from_version"""
-
-
-def insert_changes(conn: Conn, changes: Sequence[PageChange], run_id: str) -> None:
-    """Page changes by id; one that is recomputed replaces its row, but not the confirmation that later fetches gave."""
-    rows = [_change_values(change, run_id) for change in changes]
-    insert_many(conn, "page_changes", _CHANGE_COLUMNS, rows, _REPLACE_CHANGE)
-
-
-def _change_values(change: PageChange, run_id: str) -> dict[str, Any]:
-    values: dict[str, Any] = {name: getattr(change, name, None) for name in _CHANGE_COLUMNS}
-    values["window_day"], values["run_id"] = change.window, run_id
-    values["reasons"] = as_json(list(change.reasons))
-    values["fields"] = as_json([field_json(f) for f in change.fields])
-    values["summary"] = clean_text(change.summary)
-    return values
-
-
-def field_json(field: Any) -> dict[str, Any]:
-    """A field's change as `dci changes --json` shows it."""
-    return {
-        "entity": field.entity,
-        "type": field.type,
-        "property": field.property,
-        "before": field.before,
-        "after": field.after,
-    }
-
-
-def delete_changes(conn: Conn, connector: str, days: Sequence[date], keep: Sequence[str]) -> list[tuple[str, date]]:
-    """Removes a window's changes but those kept; gives what was removed, for analytics."""
-    rows = conn.execute(
-        "delete from page_changes where connector = %s and window_day = any(%s) and id <> all(%s)"
-        " returning id, window_day",
-        (connector, list(days), list(keep)),
-    )
-    return [(row["id"], row["window_day"]) for row in rows]
-
-
-def confirm_changes(conn: Conn, connector: str, documents: Sequence[str], confirmation: str) -> list[tuple[str, date]]:
-    """Settles the pending change to each document's newest version; gives the rows that moved, for analytics."""
-    statement = """
-        update page_changes p set confirmation = %(f)s
-        where p.connector = %(c)s and p.document_id = any(%(d)s) and p.confirmation = 'pending'
-          and p.to_version = (select v.id from versions v where v.connector = p.connector
-              and v.document_id = p.document_id order by v.captured_at desc, v.first_capture desc limit 1)
-        returning id, window_day"""
-    rows = conn.execute(query(statement), {"c": connector, "d": list(documents), "f": confirmation})
-    return [(row["id"], row["window_day"]) for row in rows]
-
-
-# The newest version of each document, and the changes before it that it takes back: to the state from which they led,
-# within two trusted fetches (stages.verdict.confirmation). A 304 is one; a state is an extraction's two hashes.
-_UNSETTLE = """
-    with n as (
-        select distinct on (v.document_id) v.* from versions v
-        where v.connector = %(c)s and v.document_id = any(%(d)s)
-        order by v.document_id, v.captured_at desc, v.first_capture desc)
-    update page_changes p set confirmation = case when
-            f.kind = n.kind and (f.content_hash is not distinct from n.content_hash or exists (
-                select 1 from extractions a join extractions b using (connector, document_id, extractor_version)
-                where a.connector = n.connector and a.document_id = n.document_id and a.content_hash = f.content_hash
-                  and b.content_hash = n.content_hash
-                  and (a.text_hash, a.structured_hash) = (b.text_hash, b.structured_hash)))
-            and %(window)s >= (
-                select count(*) from captures k
-                where k.connector = n.connector and k.document_id = n.document_id
-                  and k.captured_at > t.captured_at and k.captured_at <= n.captured_at
-                  and k.verdict in ('unchanged', 'markup_only', 'noise', 'changed')) + (
-                select count(*) from attempts a
-                where a.connector = n.connector and a.document_id = n.document_id and a.kind = 'page'
-                  and a.finished_at > t.captured_at and a.finished_at <= n.captured_at
-                  and (a.outcome = 'not_modified' or a.verdict = 'removed'))
-        then 'unstable' when p.confirmation = 'pending' then 'confirmed' else p.confirmation end
-    from n, versions t, versions f
-    where p.connector = n.connector and p.document_id = n.document_id and p.confirmation <> 'unstable'
-      and t.id = p.to_version and f.id = p.from_version
-      and (t.captured_at, t.first_capture) < (n.captured_at, n.first_capture)
-    returning p.id, p.window_day"""
-
-
-def settle_changes(conn: Conn, connector: str, documents: Sequence[str], flip_window: int) -> list[tuple[str, date]]:
-    """These documents have a new version: what it takes back is unstable, what was pending besides is confirmed.
-
-    Gives the rows that it looked at, for analytics."""
-    rows = conn.execute(query(_UNSETTLE), {"c": connector, "d": list(documents), "window": flip_window})
-    return [(row["id"], row["window_day"]) for row in rows]
 
 
 def set_verdicts(conn: Conn, verdicts: Mapping[str, Verdict]) -> set[str]:

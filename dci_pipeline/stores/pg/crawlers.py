@@ -63,32 +63,39 @@ def feeds(conn: Conn, ids: Sequence[str]) -> list[DictRow]:
     return conn.execute(query(statement), (list(ids),)).fetchall()
 
 
-# By connector, because every index of these tables begins with it; now() and not the running clock, which no index can
-# be asked for. A request belongs to the window of its run, so only a run over midnight ends some of yesterday's today.
+# What is due and what was asked today is counted by connector, because the indexes of these tables begin with it; now()
+# and not the running clock, which no index can be asked for. A request belongs to the window of its run, so only runs
+# over midnight end some of yesterday's today.
+_DUE = """
+    select coalesce(sum(d.n), 0)::bigint as n from connectors c
+    cross join lateral (select count(*) as n from documents d where d.connector = c.id and d.next_check <= now()) d"""
 _QUEUE = """
-    select coalesce(sum(d.n), 0)::bigint as due_documents, coalesce(sum(b.n), 0)::bigint as unprocessed_bodies,
-           coalesce(sum(a.n + y.n), 0)::bigint as done_today,
-           (select count(*) from leases where expires_at > clock_timestamp()) as processing
-    from connectors c
-    cross join lateral (select count(*) as n from documents d where d.connector = c.id and d.next_check <= now()) d
-    cross join lateral (select count(*) as n from captures k
-                        where k.connector = c.id and k.verdict is null and k.kind = 'page') b
-    cross join lateral (select count(*) as n from attempts a
-                        where a.connector = c.id and a.window_day = %(today)s::date) a
-    cross join lateral (
-        select count(*) as n from connector_runs r
-        join attempts a on a.run_id = r.run_id and a.connector = r.connector
-        where r.connector = c.id and r.started_at >= %(midnight)s - interval '1 day' and r.started_at < %(midnight)s
-          and coalesce(r.finished_at, 'infinity') >= %(midnight)s and a.window_day = %(today)s::date - 1
-          and a.finished_at >= %(midnight)s) y"""
+    select (select count(*) from captures where verdict is null and kind = 'page') as unprocessed_bodies,
+           (select count(*) from leases where expires_at > clock_timestamp()) as processing,
+           (select coalesce(sum(a.n), 0)::bigint from connectors c cross join lateral (
+                select count(*) as n from attempts a where a.connector = c.id and a.window_day = %(today)s::date) a)
+           + (select count(*) from connector_runs r
+              join attempts a on a.run_id = r.run_id and a.connector = r.connector
+              where r.started_at >= %(midnight)s - interval '1 day' and r.started_at < %(midnight)s
+                and coalesce(r.finished_at, 'infinity') >= %(midnight)s and a.window_day = %(today)s::date - 1
+                and a.finished_at >= %(midnight)s) as done_today"""
 
 
-def queue_size(conn: Conn, today: date) -> DictRow:
-    """Due pages, bodies that no stage has judged, sources that a run holds now, requests that ended this UTC day."""
+def queue_size(conn: Conn, today: date, known: Sequence[DictRow] | None = None) -> DictRow:
+    """Due pages, bodies that no stage has judged, sources that a run holds now, requests that ended this UTC day.
+
+    `known` are the rows of all sources, where they were read already: they have counted what is due."""
     midnight = datetime(today.year, today.month, today.day, tzinfo=UTC)
     row = conn.execute(query(_QUEUE), {"today": today, "midnight": midnight}).fetchone()
     assert row is not None
-    return row
+    due = sum(source["due"] for source in known) if known is not None else _due(conn)
+    return {**row, "due_documents": due}
+
+
+def _due(conn: Conn) -> int:
+    row = conn.execute(query(_DUE)).fetchone()
+    assert row is not None
+    return int(row["n"])
 
 
 def reset_dead(conn: Conn, ids: Sequence[str] | None = None) -> list[str]:

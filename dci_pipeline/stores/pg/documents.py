@@ -9,7 +9,7 @@ from psycopg.rows import DictRow
 
 from dci_pipeline.model.records import DiscoveredUrl, Document, ScheduleState
 from dci_pipeline.model.states import AttemptKind, DocumentState, Via
-from dci_pipeline.stores.pg.bulk import Conn, insert_many, query
+from dci_pipeline.stores.pg.bulk import Conn, as_array, insert_many, query
 
 _DOCUMENT_COLUMNS = {
     "connector": "text",
@@ -294,7 +294,7 @@ def move_on(conn: Conn, connector: str, documents: Sequence[Document]) -> None:
     if not documents:
         return
     rows = [_schedule_values(d) for d in documents]
-    params: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    params: dict[str, Any] = {name: as_array([row[name] for row in rows]) for name in rows[0]}
     conn.execute(query(_MOVE_ON), {**params, "connector": connector})
 
 

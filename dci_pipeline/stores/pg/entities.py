@@ -255,6 +255,7 @@ _EVENT_COLUMNS = {
     "capture_id": "text",
     "at": "timestamptz",
     "delta": "jsonb",
+    "significance": "jsonb",
 }
 
 
@@ -267,6 +268,7 @@ def insert_events(conn: Conn, events: Sequence[Mapping[str, Any]]) -> list[tuple
                 "event", "\0".join((event["entity_id"], event["event"], event["capture_id"], event["cause"]))
             ),
             "delta": as_json(event["delta"]),
+            "significance": as_json(event["significance"]),
         }
         for event in events
     ]

@@ -25,12 +25,33 @@ def failed_windows(conn: Conn, connectors: Sequence[str]) -> list[DictRow]:
     return conn.execute(query(_FAILED_WINDOWS), (list(connectors),)).fetchall()
 
 
+_SILENT = """
+    select r.run_id, r.connector from connector_runs r
+    where r.connector = any(%s) and r.status = 'running' and r.alive_until < clock_timestamp()
+      and not exists (select 1 from leases l where l.connector = r.connector and l.run_id = r.run_id)"""
+"""A run that has the connector's lease is judged by that."""
+
+
+def silent(conn: Conn, connectors: Sequence[str]) -> list[DictRow]:
+    """Run and connector of those that run without a lease and have given no sign of life for a minute."""
+    return conn.execute(query(_SILENT), (list(connectors),)).fetchall()
+
+
 def abort_gone(conn: Conn, *, run_id: str, connector: str, why: str) -> None:
     """Marks a connector's run aborted, unless it has ended, because its process is gone."""
     statement = """
         update connector_runs set status = 'aborted', error = %(e)s, finished_at = clock_timestamp()
         where run_id = %(r)s and connector = %(c)s and status = 'running'"""
     conn.execute(query(statement), {"r": run_id, "c": connector, "e": f"{GONE}: {why}"})
+
+
+def idle(conn: Conn, run_ids: Sequence[str], for_s: float) -> list[str]:
+    """Those of these runs that have no connector open and have closed none for so many seconds."""
+    statement = """
+        select u.id from unnest(%s::text[]) as u(id)
+        where not exists (select 1 from connector_runs r where r.run_id = u.id
+            and (r.status = 'running' or r.finished_at > clock_timestamp() - make_interval(secs => %s)))"""
+    return [row["id"] for row in conn.execute(query(statement), (list(run_ids), for_s)).fetchall()]
 
 
 def gone(conn: Conn, run_ids: Sequence[str]) -> dict[str, str]:

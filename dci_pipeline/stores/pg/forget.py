@@ -84,7 +84,7 @@ _NAMING: dict[str, dict[str, str]] = {
     "captures": {"redirect_chain": "json", "final_url": "text", "headers": "json"},
     "discoveries": {"origin": "text"},
     "documents": {"canonical_url": "null", "blocked_by": "text"},
-    "reviews": {"rule": "text", "url": "text"},
+    "reviews": {"rule": "text", "url": "text", "note": "text"},
     "hosts": {"validators_evidence": "text", "breaker_reason": "text", "blocked_reason": "text"},
     "connector_runs": {"log": "list", "error": "text"},
     "link_checks": {"final_url": "text", "note": "text"},
@@ -117,6 +117,10 @@ _TELL_EVENTS = """, told as (
     on conflict (table_name, row_id) do update set revision = nextval('revision_seq'))
     select count(*) as n from gone"""
 
+_RANKED = """
+    exists (select 1 from jsonb_array_elements_text(r.evidence) v(id) join entities e on e.id = v.id
+            join documents d on d.connector = e.connector and d.id = e.document_id where {docs})"""
+
 _REFERENCED = """
     exists (select 1 from captures c where c.content_hash = o.hash)
     or exists (select 1 from versions v where v.content_hash = o.hash)
@@ -145,6 +149,12 @@ def connectors_of(conn: Conn, target: Target) -> list[str]:
     statement = f"select distinct connector from documents d where {_DOCUMENTS[target.kind]} order by 1"  # noqa: S608
     found = [row["connector"] for row in conn.execute(query(statement), _params(target))]
     return [target.name] if target.kind == "connector" else found
+
+
+def forget_rankings(conn: Conn, target: Target) -> int:
+    """Deletes the places of all days that rest on a target's entities; asked before the entities go."""
+    statement = f"delete from rankings r where {_RANKED.format(docs=_DOCUMENTS[target.kind])}"  # noqa: S608
+    return conn.execute(query(statement), _params(target)).rowcount
 
 
 def forget_contents(conn: Conn, keys: Sequence[Key]) -> Counter[str]:
@@ -288,7 +298,8 @@ def _counted_apart(docs: str, watched: str) -> dict[str, str]:
         where exists (select 1 from captures t where t.content_hash = o.hash and exists {watched})
           and not exists (select 1 from captures t where t.content_hash = o.hash and not exists {watched})"""  # noqa: S608
     documents = f"select count(*) as n from documents d where {docs}"  # noqa: S608
-    return {"entity_events": events, "objects": objects, "documents": documents}
+    rankings = f"select count(*) as n from rankings r where {_RANKED.format(docs=docs)}"  # noqa: S608
+    return {"entity_events": events, "objects": objects, "documents": documents, "rankings": rankings}
 
 
 def _params(target: Target) -> dict[str, Any]:

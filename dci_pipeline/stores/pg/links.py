@@ -52,6 +52,14 @@ def save(conn: Conn, row: Mapping[str, Any]) -> None:
     conn.execute(query(statement), {**row, "note": clean_text(row["note"])})
 
 
+def longest_unchecked(conn: Conn) -> list[str]:
+    """Connectors whose automation is on, those first whose last check is longest ago, or was never."""
+    statement = """
+        select c.id, (select max(l.checked_at) from link_checks l where l.connector = c.id) as last from connectors c
+        where c.enabled and c.automation = 'running' and c.paused_at is null order by last nulls first, c.id"""
+    return [row["id"] for row in conn.execute(query(statement))]
+
+
 def known(conn: Conn, connector: str, state: str | None) -> list[DictRow]:
     """What the checks have found, broken first."""
     statement = """

@@ -1,6 +1,7 @@
 """Regions of pages that moved, as they are learned, looked up for a run and shown."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from dci_pipeline.stores.pg.bulk import Conn, as_json, clean_text, insert_many, query
@@ -18,9 +19,11 @@ _COLUMNS = {
     "evidence": "jsonb",
     "masked_at": "timestamptz",
     "lifted_at": "timestamptz",
+    "on_trial": "boolean",
 }
 _MOVED_ON = """(connector, document_id, region) do update set history = excluded.history,
-    evidence = excluded.evidence, masked_at = excluded.masked_at, lifted_at = excluded.lifted_at"""
+    evidence = excluded.evidence, masked_at = excluded.masked_at, lifted_at = excluded.lifted_at,
+    on_trial = excluded.on_trial"""
 
 
 def load(conn: Conn, connector: str) -> list[dict[str, Any]]:
@@ -49,6 +52,17 @@ def save(conn: Conn, rows: Sequence[Mapping[str, Any]]) -> None:
         for _, row in sorted(latest.items())
     ]
     insert_many(conn, "noise_regions", _COLUMNS, cleaned, _MOVED_ON)
+
+
+def end_trials(conn: Conn, connector: str, unchanged: Mapping[str, datetime]) -> None:
+    """A 304 says that a page held still: masks on trial are lifted; `unchanged` is document → when."""
+    if not unchanged:
+        return
+    statement = """
+        update noise_regions r set lifted_at = v.at, on_trial = false
+        from unnest(%s::text[], %s::timestamptz[]) as v(document_id, at)
+        where r.connector = %s and r.document_id = v.document_id and r.on_trial and r.masked_at < v.at"""
+    conn.execute(query(statement), (list(unchanged), list(unchanged.values()), connector))
 
 
 def drop(conn: Conn, keys: Sequence[tuple[str, str, str]]) -> None:

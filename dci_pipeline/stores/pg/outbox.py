@@ -48,7 +48,12 @@ _READ = {
     "page_changes": "select * from page_changes where id = any(%s)",
     "daily_metrics": "select * from daily_metrics where id = any(%s)",
     "entity_events": """
-        select v.*, e.type as entity_type, e.document_id from entity_events v join entities e on e.id = v.entity_id
+        select v.*, e.type as entity_type, e.document_id, p.confirmation
+        from entity_events v join entities e on e.id = v.entity_id
+        left join versions n on v.cause = 'page' and n.connector = e.connector and n.document_id = e.document_id
+            and n.first_capture = v.capture_id
+        left join page_changes p on p.connector = n.connector and p.document_id = n.document_id
+            and p.to_version = n.id
         where v.id = any(%s)""",
 }
 """Tables that analytics hears of, and how a row is read for it."""

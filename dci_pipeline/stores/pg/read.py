@@ -139,7 +139,7 @@ class ChangeFilter:
 # The bytes behind a change: the body of the version that it leads to.
 _CHANGES = """
     select p.id, p.connector, p.url, p.document_id, p.detected_at, p.window_day as "window", p.kind, p.significance,
-           p.summary, p.reasons, p.confirmation, p.fields, p.from_version, p.to_version,
+           p.summary, p.reasons, p.confirmation, p.fields, p.edits, p.from_version, p.to_version,
            coalesce(o.key, b.key) as object_key
     from page_changes p
     left join versions v on v.id = p.to_version
@@ -249,13 +249,15 @@ def leases(conn: Conn) -> list[DictRow]:
 
 
 def stuck_runs(conn: Conn) -> list[DictRow]:
-    """Runs that say they are running while no lease that has not expired is theirs; an offline run has a day."""
+    """Runs that say they are running while no lease that holds is theirs, or, offline, no sign of life is from the last
+    minute; one without any has a day."""
     statement = """
         select r.run_id, r.connector, r.live, r.started_at from connector_runs r
         where r.status = 'running' and (
             (r.live and not exists (select 1 from leases l where l.connector = r.connector and l.run_id = r.run_id
                                     and l.expires_at > clock_timestamp()))
-            or r.started_at < clock_timestamp() - interval '1 day')
+            or (r.live or r.alive_until is null) and r.started_at < clock_timestamp() - interval '1 day'
+            or not r.live and r.alive_until < clock_timestamp())
         order by r.started_at"""
     return conn.execute(query(statement)).fetchall()
 

@@ -1,6 +1,6 @@
 """Which windows an extractor's new version has not read yet; asked only after a version has moved."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from dci_pipeline.model.entity_types import NORMALIZER_VERSION
@@ -33,10 +33,10 @@ def outdated(conn: Conn, connector: str, versions: Mapping[str, str], *, only_cu
     return [row["window_day"] for row in conn.execute(query(_OUTDATED), params)]
 
 
-def read_by(conn: Conn, connector: str) -> str | None:
-    """Hash of the versions under which nothing was left to read."""
-    row = conn.execute("select read_by from connector_state where connector = %s", (connector,)).fetchone()
-    return row["read_by"] if row else None
+def read_by(conn: Conn, connectors: Sequence[str]) -> dict[str, str | None]:
+    """Connector → hash of the versions under which nothing was left to read."""
+    statement = "select connector, read_by from connector_state where connector = any(%s)"
+    return {row["connector"]: row["read_by"] for row in conn.execute(query(statement), (list(connectors),))}
 
 
 def set_read_by(conn: Conn, connector: str, versions_hash: str) -> None:

@@ -17,11 +17,12 @@ LEASE_S = 60
 def open_run(conn: Conn, *, run_id: str, connector: str, task: str, windows: Sequence[date]) -> DictRow:
     """The run's row; the first call writes it and decides live or offline by the database's clock and UTC day."""
     statement = """
-        insert into connector_runs (run_id, connector, task, windows, live, started_at)
+        insert into connector_runs (run_id, connector, task, windows, live, started_at, alive_until)
         values (%(r)s, %(c)s, %(t)s, %(w)s, %(w)s::date[] = array[(clock_timestamp() at time zone 'utc')::date]
-                and %(t)s <> 'reprocess', clock_timestamp())
-        on conflict (run_id, connector) do update set status = 'running', error = null, finished_at = null"""
-    conn.execute(query(statement), {"r": run_id, "c": connector, "t": task, "w": list(windows)})
+                and %(t)s <> 'reprocess', clock_timestamp(), clock_timestamp() + %(s)s * interval '1 second')
+        on conflict (run_id, connector) do update set status = 'running', error = null, finished_at = null,
+            alive_until = excluded.alive_until"""
+    conn.execute(query(statement), {"r": run_id, "c": connector, "t": task, "w": list(windows), "s": LEASE_S})
     row = conn.execute(
         "select * from connector_runs where run_id = %s and connector = %s", (run_id, connector)
     ).fetchone()
@@ -62,6 +63,14 @@ def renew_lease(conn: Conn, connector: str, token: int) -> bool:
     return conn.execute(query(statement), (LEASE_S, connector, token)).rowcount == 1
 
 
+def beat(conn: Conn, run_id: str, connector: str) -> bool:
+    """The run's process lives, for another minute at least; False once the run has ended."""
+    statement = """
+        update connector_runs set alive_until = clock_timestamp() + %s * interval '1 second'
+        where run_id = %s and connector = %s and status = 'running'"""
+    return conn.execute(query(statement), (LEASE_S, run_id, connector)).rowcount == 1
+
+
 def check_lease(conn: Conn, connector: str, token: int) -> None:
     """Raises LeaseLost unless the token is the present one; holds the row until the transaction ends."""
     row = conn.execute(
@@ -81,14 +90,14 @@ def release_lease(conn: Conn, connector: str, token: int) -> None:
 
 # Names are seed 000's. Counted from the rows by run id, so a step that was retried or killed counts right.
 _STATS = """
-    with a as (select * from attempts where run_id = %(r)s and connector = %(c)s),
+    with a as (select * from attempts where run_id = %(r)s and connector = %(c)s {day}),
          p as (select * from a where kind = 'page'),
-         k as (select * from captures where run_id = %(r)s and connector = %(c)s and kind = 'page'),
-         e as (select * from extractions where run_id = %(r)s and connector = %(c)s),
+         k as (select * from captures where run_id = %(r)s and connector = %(c)s and kind = 'page' {day}),
+         e as (select * from extractions where run_id = %(r)s and connector = %(c)s {day}),
          v as (select event, count(*) as n from entity_events
-               where run_id = %(r)s and connector = %(c)s group by event),
+               where run_id = %(r)s and connector = %(c)s {day} group by event),
          d as (select count(*) as found, count(*) filter (where is_new) as new
-               from discoveries where run_id = %(r)s and connector = %(c)s
+               from discoveries where run_id = %(r)s and connector = %(c)s {day}
                  and group_name not in ('sitemap', 'feed', 'api_listing'))
     select
         (select found from d) as discovered,
@@ -115,12 +124,13 @@ _STATS = """
         (select coalesce(round(avg(total_ms)), 0) from p where total_ms is not null) as "avgMs",
         (select count(*) from a) as requests,
         (select coalesce(sum(body_bytes), 0) from a) as "bodyBytes",
-        (select count(*) from page_changes where run_id = %(r)s and connector = %(c)s) as "pageChanges" """
+        (select count(*) from page_changes where run_id = %(r)s and connector = %(c)s {day}) as "pageChanges" """
 
 
-def run_stats(conn: Conn, run_id: str, connector: str) -> dict[str, int]:
-    """Seed 000's run stats, counted from the tables."""
-    row = conn.execute(query(_STATS), {"r": run_id, "c": connector}).fetchone()
+def run_stats(conn: Conn, run_id: str, connector: str, window: date | None = None) -> dict[str, int]:
+    """Seed 000's run stats, counted from the tables; of one of the run's windows, or of all."""
+    statement = _STATS.format(day="and window_day = %(w)s" if window else "")
+    row = conn.execute(query(statement), {"r": run_id, "c": connector, "w": window}).fetchone()
     assert row is not None
     return {name: int(value) for name, value in row.items()}
 

@@ -49,6 +49,7 @@ COLUMNS: Mapping[What, Mapping[str, Kind]] = {
         "reasons": "texts",
         "confirmation": "text",
         "fields": "json",
+        "edits": "json",
         "from_version": "text",
         "to_version": "text",
     },

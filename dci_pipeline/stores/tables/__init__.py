@@ -35,6 +35,7 @@ from dci_pipeline.stores.tables.operations import SystemAlert as SystemAlert
 from dci_pipeline.stores.tables.site import AuditLog as AuditLog
 from dci_pipeline.stores.tables.site import DailyMetric as DailyMetric
 from dci_pipeline.stores.tables.site import MetricTotal as MetricTotal
+from dci_pipeline.stores.tables.site import Ranked as Ranked
 from dci_pipeline.stores.tables.site import SiteLoginFailure as SiteLoginFailure
 from dci_pipeline.stores.tables.site import SiteSession as SiteSession
 from dci_pipeline.stores.tables.site import SiteUser as SiteUser

@@ -17,7 +17,7 @@ from sqlalchemy import (
 from sqlmodel import Field
 from sqlmodel import SQLModel as SQLModel
 
-from dci_pipeline.stores.tables.columns import json_column, text_column, time_column
+from dci_pipeline.stores.tables.columns import flag_column, json_column, text_column, time_column
 
 
 class ObjectRow(SQLModel, table=True):
@@ -147,6 +147,8 @@ class NoiseRegionRow(SQLModel, table=True):
     """(when, before, after) of the latest moves."""
     masked_at: datetime | None = Field(sa_column=time_column())
     lifted_at: datetime | None = Field(sa_column=time_column())
+    on_trial: bool = Field(sa_column=flag_column(False))
+    """The mask rests on one pair of fetches close together: the next fetch that finds it still lifts it."""
 
 
 class PageChangeRow(SQLModel, table=True):
@@ -158,6 +160,15 @@ class PageChangeRow(SQLModel, table=True):
         Index("page_changes_document", "connector", "document_id", "detected_at"),
         Index("page_changes_detected", "detected_at"),
         Index("page_changes_kind", "kind", "detected_at"),
+        Index("page_changes_confirmation", "confirmation", "detected_at"),
+        Index("page_changes_significance", "significance"),
+        Index(
+            "page_changes_text",
+            "url",
+            "summary",
+            postgresql_using="gin",
+            postgresql_ops={"url": "gin_trgm_ops", "summary": "gin_trgm_ops"},
+        ),
     )
     id: str = Field(sa_column=Column(Text, primary_key=True))
     connector: str = Field(sa_column=text_column())
@@ -174,3 +185,6 @@ class PageChangeRow(SQLModel, table=True):
     reasons: Any = Field(sa_column=json_column("[]"))
     confirmation: str = Field(sa_column=text_column())
     fields: Any = Field(sa_column=json_column("[]"))
+    """Values that differ, as `stores.pg.page_changes.field_json` makes them."""
+    edits: Any = Field(sa_column=json_column("[]"))
+    """Lines that were edited, word by word."""

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Index,
     PrimaryKeyConstraint,
     Text,
+    text,
 )
 from sqlmodel import Field
 from sqlmodel import SQLModel as SQLModel
@@ -21,7 +22,18 @@ class EntityRow(SQLModel, table=True):
     """One thing of the world as one document tells it. Key: stable_id of type, connector, document, item key."""
 
     __tablename__ = "entities"
-    __table_args__ = (Index("entities_document", "connector", "document_id"), Index("entities_type", "type", "name"))
+    __table_args__ = (
+        Index("entities_document", "connector", "document_id"),
+        Index("entities_name", "name", postgresql_using="gin", postgresql_ops={"name": "gin_trgm_ops"}),
+        Index("entities_listed", "type", text("coalesce(name, '')"), "id"),
+        Index(
+            "entities_gone",
+            "type",
+            text("coalesce(name, '')"),
+            "id",
+            postgresql_where=text("removed_at is not null"),
+        ),
+    )
     id: str = Field(sa_column=Column(Text, primary_key=True))
     type: str = Field(sa_column=text_column())
     connector: str = Field(sa_column=text_column())
@@ -92,3 +104,5 @@ class EntityEvent(SQLModel, table=True):
     capture_id: str | None = Field(sa_column=text_column(null=True))
     at: datetime = Field(sa_column=time_column(null=False))
     delta: Any = Field(sa_column=json_column("{}"))
+    significance: Any = Field(sa_column=json_column("{}"))
+    """Property of the delta → 0–100, by the rules of its run; an event without values has one, under an empty name."""

@@ -35,7 +35,14 @@ class Review(SQLModel, table=True):
     rule: str = Field(sa_column=text_column())
     url: str = Field(sa_column=text_column())
     status: str = Field(sa_column=text_column(default="open"))
+    """open or decided."""
     opened_at: datetime = Field(sa_column=time_column(null=False))
+    decision: str | None = Field(sa_column=text_column(null=True))
+    """One of the answers that its kind has; null while it is open."""
+    note: str = Field(sa_column=text_column(default=""))
+    """Why, in the words of whoever decided."""
+    decided_by: str | None = Field(sa_column=text_column(null=True))
+    decided_at: datetime | None = Field(sa_column=time_column())
 
 
 class SystemAlert(SQLModel, table=True):
@@ -157,6 +164,7 @@ class ConnectorRun(SQLModel, table=True):
         Index("connector_runs_recent", "connector", "started_at"),
         Index("connector_runs_started", "started_at"),
         Index("connector_runs_failed", "connector", postgresql_where=text("error is not null")),
+        Index("connector_runs_running", "connector", postgresql_where=text("status = 'running'")),
     )
     run_id: str = Field(sa_column=text_column())
     connector: str = Field(sa_column=text_column())
@@ -166,6 +174,8 @@ class ConnectorRun(SQLModel, table=True):
     windows: list[date] = Field(sa_column=Column(ARRAY(Date), nullable=False))
     started_at: datetime = Field(sa_column=time_column(null=False))
     finished_at: datetime | None = Field(sa_column=time_column())
+    alive_until: datetime | None = Field(sa_column=time_column())
+    """Sign of life of a run that holds no lease; a running one whose time is over has no process any more."""
     stats: Any = Field(sa_column=json_column("{}"))
     log: list[str] = Field(sa_column=Column(ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")))
     error: str | None = Field(sa_column=text_column(null=True))

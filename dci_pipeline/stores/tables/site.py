@@ -1,12 +1,13 @@
-"""What the operations site keeps: who may log in, who is logged in, who did what, and the totals for Prometheus."""
+"""What the site and the clock keep: who may log in, who did what, totals for Prometheus, daily figures, rankings."""
 
 from datetime import date, datetime
+from typing import Any
 
 from sqlalchemy import BigInteger, Column, Date, Double, ForeignKey, Identity, Index, PrimaryKeyConstraint, Text
 from sqlmodel import Field
 from sqlmodel import SQLModel as SQLModel
 
-from dci_pipeline.stores.tables.columns import text_column, time_column
+from dci_pipeline.stores.tables.columns import int_column, json_column, text_column, time_column
 
 
 class SiteUser(SQLModel, table=True):
@@ -83,3 +84,22 @@ class DailyMetric(SQLModel, table=True):
     value: float = Field(sa_column=Column(Double, nullable=False))
     measured_at: datetime = Field(sa_column=time_column(null=False))
     """After the day's end where the figure is final."""
+
+
+class Ranked(SQLModel, table=True):
+    """One place of one ranking on one UTC day. Key: day, ranking, subject."""
+
+    __tablename__ = "rankings"
+    __table_args__ = (PrimaryKeyConstraint("window_day", "ranking", "subject"),)
+    window_day: date = Field(sa_column=Column(Date, nullable=False))
+    ranking: str = Field(sa_column=text_column())
+    subject: str = Field(sa_column=text_column())
+    """Who has the place, spelt so that days can be compared."""
+    name: str = Field(sa_column=text_column())
+    rank: int = Field(sa_column=int_column())
+    value: float = Field(sa_column=Column(Double, nullable=False))
+    unit: str | None = Field(sa_column=text_column(null=True))
+    facilities: int = Field(sa_column=int_column())
+    evidence: Any = Field(sa_column=json_column("[]"))
+    """Ids of the largest of the entities that the value is made of."""
+    ranked_at: datetime = Field(sa_column=time_column(null=False))

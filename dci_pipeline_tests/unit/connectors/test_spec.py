@@ -216,6 +216,12 @@ def test_a_field_knows_its_one_source() -> None:
         pytest.param({"css": "h1", "meta": "og:title"}, "has css and meta, expected exactly one", id="two sources"),
         pytest.param({"regex": "a", "attr": "href"}, "attr only with css or xpath", id="attr beside regex"),
         pytest.param({"css": "b", "unit": "MW"}, "has a unit but is text", id="unit of text"),
+        pytest.param({"css": "b", "zone": "UTC"}, "has a zone but is text, expected `as: date`", id="zone of text"),
+        pytest.param(
+            {"css": "b", "as": "date", "zone": "../etc/localtime"},
+            "a zone of the IANA database such as Europe/Berlin or UTC",
+            id="zone that is none",
+        ),
         pytest.param({"css": "a:visited::before"}, "CSS selector", id="bad css"),
         pytest.param({"xpath": "//a["}, "an XPath", id="bad xpath"),
         pytest.param({"regex": "(a"}, "a regular expression", id="bad regex"),

@@ -96,12 +96,38 @@ def test_money(raw: str, hint: str | None, amount: float, currency: str) -> None
         ("4. März 2025", "de", "2025-03-04"),
         ("4 mars 2025", "fr-FR", "2025-03-04"),
         ("25/12/2024", None, "2024-12-25"),
+        ("2025年3月4日", "ja", "2025-03-04"),
+        ("２０２５年３月４日（火）", "ja", "2025-03-04"),
+        ("2025年3月4日 14时30分", "zh", "2025-03-04"),
+        ("2025년 3월 4일", "ko", "2025-03-04"),
         ("2019", None, "2019"),
         ("2019-07", None, "2019-07"),
     ],
 )
 def test_dates(raw: str, lang: str | None, value: str) -> None:
     assert coerce(raw, "date", lang=lang).value == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "zone", "value"),
+    [
+        pytest.param("2025-03-04 23:30", "Europe/Berlin", "2025-03-04T22:30:00Z", id="winter"),
+        pytest.param("4 July 2025 23:30", "Europe/Berlin", "2025-07-04T21:30:00Z", id="summer"),
+        pytest.param("4 July 2025 00:30 CEST", "Europe/Berlin", "2025-07-03T22:30:00Z", id="own name of the zone"),
+        pytest.param("4 July 2025 23:30 IST", "Europe/Berlin", "2025-07-04", id="name of another zone"),
+        pytest.param("2025-03-04T23:30:00+09:00", "Europe/Berlin", "2025-03-04T14:30:00Z", id="page says it"),
+        pytest.param("2025-03-04", "Asia/Tokyo", "2025-03-04", id="day without a time"),
+        pytest.param("2025-10-26 02:30", "Europe/Berlin", "2025-10-26", id="hour that is there twice"),
+        pytest.param("26 Oct 2025 02:30 CET", "Europe/Berlin", "2025-10-26T01:30:00Z", id="the second of the two"),
+        pytest.param("2025-03-30 02:30", "Europe/Berlin", "2025-03-30", id="hour that is left out"),
+        pytest.param("4. März 2025, 14:30 Uhr", "Europe/Berlin", "2025-03-04T13:30:00Z", id="German"),
+        pytest.param("2025年3月4日 14:30", "Asia/Tokyo", "2025-03-04T05:30:00Z", id="Japanese"),
+        pytest.param("2025年3月4日(火) 9時05分", "Asia/Tokyo", "2025-03-04T00:05:00Z", id="Japanese words"),
+        pytest.param("4 марта 2025 г., 14:30", "Europe/Moscow", "2025-03-04T11:30:00Z", id="Russian"),
+    ],
+)
+def test_a_time_without_a_zone_is_read_in_the_zone_that_is_known(raw: str, zone: str, value: str) -> None:
+    assert coerce(raw, "date", zone=zone).value == value
 
 
 @pytest.mark.parametrize(

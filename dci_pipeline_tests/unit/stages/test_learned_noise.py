@@ -40,11 +40,27 @@ def test_a_number_that_moves_on_three_fetches_in_a_row_is_a_mask() -> None:
     assert mask.evidence[-1] == ((START + 3 * DAY).isoformat(), "8 tickets open", "12 tickets open")
 
 
-def test_two_fetches_close_together_teach_faster_but_never_alone() -> None:
+def test_two_fetches_close_together_make_a_mask_on_trial_that_a_third_move_proves() -> None:
     minute = timedelta(minutes=1)
     pages = [page(f"{count} tickets open") for count in (7, 9, 8)]
-    assert masks_after(pages[:2], minute) == []
-    assert len(masks_after(pages, minute)) == 1
+    (tried,) = masks_after(pages[:2], minute)
+    assert (tried.history, tried.on_trial, tried.masked_at) == ("2", True, START + minute)
+    (proven,) = masks_after(pages, minute)
+    assert (proven.history, proven.on_trial, proven.masked_at) == ("22", False, START + minute)
+
+
+def test_a_mask_on_trial_hides_nothing_once_the_region_has_held_still() -> None:
+    (region,) = taught([page("12 MW"), page("18 MW")], timedelta(minutes=1)).values()
+    held = learn({region.id: region}, (), page_type="page", at=START + DAY, gap=DAY)[region.id]
+    assert (held.history, held.on_trial) == ("20", False)
+    assert [held.is_masked(at) for at in (START + DAY, START + 2 * DAY)] == [True, False]
+
+
+def test_a_close_pair_makes_no_mask_of_words_that_are_new() -> None:
+    pages = [page("Nord", text) for text in ("Planned for 2027.", "Open.")]
+    assert masks_after(pages, timedelta(minutes=1)) == []
+    (mask,) = masks_after([page("a", "b", "c"), page("b", "c", "a")], timedelta(minutes=1))
+    assert (mask.kind, mask.on_trial) == ("order", True)
 
 
 def test_rows_that_are_alike_but_for_their_numbers_are_never_taken_for_one_another() -> None:
