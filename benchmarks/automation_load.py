@@ -24,7 +24,7 @@ from parts.lateness import Plans, overdue, runs_of, shares, windows
 from dci_pipeline.defs.up import free_port
 
 SAMPLE_S = 10.0
-SMOKE = {"connectors": 3, "minutes": 0.25, "warm_up": 0.0, "spread_s": 5.0}
+SMOKE = {"connectors": 3, "minutes": 0.33, "warm_up": 0.0, "spread_s": 5.0}
 TARGET_S = 90.0
 
 
