@@ -76,15 +76,15 @@ class Soak:
             pause = min(60.0, max(2.0, self.draw.expovariate(1 / self.mean_s)))
             time.sleep(max(0.0, min(pause, moment - time.monotonic())))
             if time.monotonic() < moment:
-                self.kill_one()
+                self.kill_one(min(moment, due_at))
 
-    def kill_one(self) -> None:
-        """A process of a kind that is drawn among those of which any lives."""
-        living = {kind: found for kind in self.targets if (found := self.alive(kind))}
-        if not living:
-            return
-        kind = self.draw.choices(list(living), [self.targets[kind] for kind in living])[0]
-        found = living[kind]
+    def kill_one(self, moment: float) -> None:
+        """A process of a kind that is drawn first: runs live for seconds, so one is waited for, until the moment."""
+        kind = self.draw.choices(list(self.targets), list(self.targets.values()))[0]
+        while not (found := self.alive(kind)):
+            if time.monotonic() > moment:
+                return
+            time.sleep(0.1)
         victim = self.draw.choice(found)
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.send_signal(signal.SIGKILL)

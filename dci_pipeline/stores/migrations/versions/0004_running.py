@@ -1,4 +1,4 @@
-"""What a change's values count and why, its edited lines, what an event counts; rankings."""
+"""What a change and an event count and why, edited lines, trials of masks, answered reviews, signs of life, rankings, text search."""
 
 from collections.abc import Callable
 from typing import Any
