@@ -9,7 +9,7 @@ from dci_pipeline.defs.metadata import summary_metadata
 from dci_pipeline.defs.partitions import windows_of
 from dci_pipeline.defs.resources import OpenRun, Pipeline
 from dci_pipeline.model.states import Stage
-from dci_pipeline.runners import family
+from dci_pipeline.runners import family, run_log
 from dci_pipeline.runners.stream import RecordStream
 
 STOPPED = "stopped as asked: what was in flight is written, the rest stays due; the next run goes on from here"
@@ -47,6 +47,7 @@ class StreamIOManager(dg.IOManager):
     def _close(self, context: dg.OutputContext, stage: Stage, opened: OpenRun, partition: str) -> None:
         window = next(iter(windows_of([partition])))
         summary = opened.summaries[stage, window] = family.close_stage(stage, opened.ctx, window)
+        context.log.info(f"{opened.ctx.connector}: {run_log.told(stage, window, summary)}")
         metadata = summary_metadata(stage, opened.ctx, window, summary)
         context.step_context.add_asset_metadata(metadata, context.asset_key, partition_key=partition)
 

@@ -36,8 +36,7 @@ def close(conn: Conn, ctx: RunContext, stage: Stage, window: date, summary: Stag
     """A stage's figures other than 0, then the requests that failed, and how many were skipped for what.
 
     Of a range only the days on which something was done are told."""
-    counted = ", ".join(f"{name} {number}" for name, number in summary.counts.items() if number)
-    lines = [f"{stage} {window}: {counted or 'nothing'}"] if counted or len(ctx.windows) == 1 else []
+    lines = [told(stage, window, summary)] if any(summary.counts.values()) or len(ctx.windows) == 1 else []
     if stage in _PAGES:
         pages = _PAGES[stage]
         failed = run_log.failures(conn, ctx.run_id, ctx.connector, window, pages=pages, limit=FAILURES)
@@ -45,6 +44,12 @@ def close(conn: Conn, ctx: RunContext, stage: Stage, window: date, summary: Stag
         skipped = run_log.skipped(conn, ctx.run_id, ctx.connector, window, pages=pages)
         lines += [f"{row['n']} skipped{_because(row['why'])}" for row in skipped]
     run_log.add(conn, ctx.run_id, ctx.connector, lines)
+
+
+def told(stage: Stage, window: date, summary: StageSummary) -> str:
+    """A stage's day in one line: its figures other than 0."""
+    counted = ", ".join(f"{name} {number}" for name, number in summary.counts.items() if number)
+    return f"{stage} {window}: {counted or 'nothing'}"
 
 
 def end(conn: Conn, ctx: RunContext, status: RunStatus, error: str | None = None) -> None:

@@ -51,7 +51,7 @@ def test_a_family_is_materialized_for_a_past_day_without_a_request(
         DCI_CONFIG_DIR=str(demo_settings.config_dir),
         DCI_ALLOW_PRIVATE="127.0.0.0/8",
     )
-    assert "RUN_SUCCESS" in out
+    assert "demo: raw_archive 2026-02-03: nothing" in out
     assert demo_site.requests == []
     with dg.DagsterInstance.from_config(str(ensure_instance(demo_settings))) as instance:
         for stage in ("discovered_urls", "raw_archive", "extractions", "entities", "page_changes"):
