@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -18,7 +18,7 @@ from dci_pipeline.errors import ConnectorFileError, StoreError
 from dci_pipeline.runners.due import due_rows
 from dci_pipeline.runners.opt_out import reopen_opted_in
 from dci_pipeline.scheduling.due import RunRequestPlan, choose, held_back
-from dci_pipeline.stores.pg import failed_runs, runs
+from dci_pipeline.stores.pg import alerts, failed_runs, runs
 from dci_pipeline.stores.pg.bulk import query
 from dci_pipeline.upkeep.alerts import alert_id, alert_on_files
 
@@ -177,8 +177,10 @@ def _failed_runs(pipeline: Pipeline) -> dg.SensorDefinition:
         description="Writes an alert for each run that failed, one open alert a connector or maintenance job.",
     )
     def failed_runs(context: dg.RunFailureSensorContext) -> None:
+        subjects = connectors_of(context.dagster_run) & {*pipeline.specs, *MAINTENANCE_JOBS}
         with pipeline.stores.registry.transaction() as conn:
-            for subject in sorted(connectors_of(context.dagster_run) & {*pipeline.specs, *MAINTENANCE_JOBS}):
+            subjects -= alerts.recovered(conn, sorted(subjects), _ended_at(context))
+            for subject in sorted(subjects):
                 runs.open_alert(
                     conn,
                     alert_id=alert_id("run_failed", subject),
@@ -189,6 +191,13 @@ def _failed_runs(pipeline: Pipeline) -> dg.SensorDefinition:
                 )
 
     return failed_runs
+
+
+def _ended_at(context: dg.RunFailureSensorContext) -> datetime:
+    """When the run failed: this sensor comes to it later, after a daemon's restart much later."""
+    record = context.instance.get_run_record_by_id(context.dagster_run.run_id)
+    ended = record.end_time if record is not None else None
+    return datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:

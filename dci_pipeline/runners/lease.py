@@ -85,7 +85,7 @@ class LeaseKeeper:
         return [holder["process"]] if holder and is_dead(holder["process"]) else []
 
     def _renew(self) -> None:
-        while not self._stop.wait(RENEW_EVERY_S):
+        while not self._stop.wait(RENEW_EVERY_S) and self._registry.is_open:
             try:
                 with self._registry.transaction() as conn:
                     if not runs.renew_lease(conn, self._connector, self.token):

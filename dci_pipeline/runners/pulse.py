@@ -21,7 +21,7 @@ class Pulse:
         self._thread.start()
 
     def _beat(self) -> None:
-        while not self._stop.wait(RENEW_EVERY_S):
+        while not self._stop.wait(RENEW_EVERY_S) and self._registry.is_open:
             try:
                 with self._registry.transaction() as conn:
                     if not runs.beat(conn, self._run_id, self._connector):

@@ -96,6 +96,11 @@ class Registry:
             return self._pool
 
     @property
+    def is_open(self) -> bool:
+        """False before the first use and after `close`; a thread that outlives its run must not open it anew."""
+        return self._pool is not None
+
+    @property
     def where(self) -> str:
         """Address without the password, for messages."""
         info = psycopg.conninfo.conninfo_to_dict(self.url)

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -250,9 +250,9 @@ def alerts(pipeline: Pipeline) -> list[dict[str, Any]]:
         return conn.execute("select kind, subject, severity, message from system_alerts order by subject").fetchall()
 
 
-def test_a_failed_run_opens_one_alert_a_connector_with_the_reason(
-    pipeline: Pipeline, instance: dg.DagsterInstance
-) -> None:
+def failure_of_acme(pipeline: Pipeline, instance: dg.DagsterInstance) -> Callable[[], str]:
+    """A run that has failed; the call lets the sensor see it, and gives its id."""
+
     @dg.op
     def breaks() -> None:
         raise dg.Failure("the lease on connector acme was lost")
@@ -266,14 +266,32 @@ def test_a_failed_run_opens_one_alert_a_connector_with_the_reason(
     context = dg.build_run_status_sensor_context("failed_runs", event, instance, result.dagster_run)
     repository = definitions_of(pipeline.settings, SPECS, pipeline).get_repository_def()
     sensor = next(sensor for sensor in repository.sensor_defs if sensor.name == "failed_runs")
-    for _ in range(2):
+
+    def see() -> str:
         sensor(context.for_run_failure())
+        return result.run_id
+
+    return see
+
+
+def run_once(pipeline: Pipeline, run_id: str, status: RunStatus) -> None:
+    with pipeline.stores.registry.transaction() as conn:
+        runs.open_run(conn, run_id=run_id, connector="acme", task="full", windows=[TODAY])
+    with pipeline.stores.registry.transaction() as conn:
+        runs.end_run(conn, run_id=run_id, connector="acme", status=status, stats={})
+
+
+def test_a_failed_run_opens_one_alert_a_connector_with_the_reason(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    see = failure_of_acme(pipeline, instance)
+    run_id = [see(), see()][0]
     assert alerts(pipeline) == [
         {
             "kind": "run_failed",
             "subject": "acme",
             "severity": "error",
-            "message": f"run {result.run_id} failed: the lease on connector acme was lost",
+            "message": f"run {run_id} failed: the lease on connector acme was lost",
         }
     ]
 
@@ -307,6 +325,36 @@ def test_a_failed_run_s_alert_is_resolved_by_a_later_good_one(pipeline: Pipeline
         runs.end_run(conn, run_id="r2", connector="acme", status=RunStatus.OK, stats={})
     look(pipeline)
     assert (before, open_alerts(pipeline)) == (["acme"], [])
+
+
+def test_a_failure_that_a_good_run_has_followed_before_the_sensor_came_opens_no_alert(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    see = failure_of_acme(pipeline, instance)
+    run_once(pipeline, "good", RunStatus.OK)
+    see()
+    assert alerts(pipeline) == []
+
+
+def test_a_good_run_that_began_before_the_alert_resolves_it(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    see = failure_of_acme(pipeline, instance)
+    with pipeline.stores.registry.transaction() as conn:
+        runs.open_run(conn, run_id="good", connector="acme", task="full", windows=[TODAY])
+    see()
+    look(pipeline)
+    before = open_alerts(pipeline)
+    with pipeline.stores.registry.transaction() as conn:
+        runs.end_run(conn, run_id="good", connector="acme", status=RunStatus.OK, stats={})
+    look(pipeline)
+    assert (before, open_alerts(pipeline)) == ([{"subject": "acme"}], [])
+
+
+def test_an_alert_stays_where_the_newest_run_failed(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    failure_of_acme(pipeline, instance)()
+    run_once(pipeline, "good", RunStatus.OK)
+    run_once(pipeline, "bad", RunStatus.FAILED)
+    look(pipeline)
+    assert open_alerts(pipeline) == [{"subject": "acme"}]
 
 
 def open_alerts(pipeline: Pipeline) -> list[dict[str, Any]]:

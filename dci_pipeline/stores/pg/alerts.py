@@ -1,6 +1,7 @@
 """Alerts as a set: what is wrong by one look at a time, and who has been told of it."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from psycopg.rows import DictRow
 
@@ -28,12 +29,24 @@ def resolve(conn: Conn, kind: str, subject: str) -> None:
 
 
 def resolve_recovered_runs(conn: Conn) -> None:
-    """Closes the alert of a failed run once a later run of its connector has ended well."""
+    """Closes the alert of a failed run once a run of its connector has ended well, and none has failed since.
+
+    The sensor that opens alerts comes later than the failure, so the good run may have begun before the alert."""
     statement = """
         update system_alerts a set resolved_at = clock_timestamp()
         where kind = 'run_failed' and resolved_at is null and exists (select 1 from connector_runs r
-            where r.connector = a.subject and r.status in ('ok', 'partial') and r.started_at > a.opened_at)"""
+            where r.connector = a.subject and r.status in ('ok', 'partial') and r.finished_at > a.opened_at
+                and not exists (select 1 from connector_runs f where f.connector = r.connector
+                    and f.status in ('failed', 'aborted') and f.finished_at > r.finished_at))"""
     conn.execute(query(statement))
+
+
+def recovered(conn: Conn, connectors: Sequence[str], failed_at: datetime) -> set[str]:
+    """Those of which a run that began after a failure has ended well already."""
+    statement = """
+        select distinct connector from connector_runs where connector = any(%s) and status in ('ok', 'partial')
+            and started_at > %s and finished_at is not null"""
+    return {row["connector"] for row in conn.execute(query(statement), (list(connectors), failed_at))}
 
 
 # An alert that came and went before anybody was told is not told at all.

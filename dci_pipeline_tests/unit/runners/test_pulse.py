@@ -20,6 +20,8 @@ PATIENCE_S = 60
 class Quiet:
     """A registry that has nothing but transactions."""
 
+    is_open = True
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         yield
@@ -69,3 +71,14 @@ def test_a_pulse_of_a_run_that_has_ended_ends(
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert beats.qsize() == 2
+
+
+def test_a_pulse_of_a_closed_registry_ends_and_opens_it_no_more(beats: "queue.Queue[tuple[str, str]]") -> None:
+    registry = Registry("postgresql://127.0.0.1:1/none")
+    registry.close()
+    Pulse(registry, "closed", "r1")
+    for thread in threading.enumerate():
+        if thread.name == "pulse-closed":
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+    assert not registry.is_open
