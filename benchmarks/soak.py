@@ -138,12 +138,14 @@ def unrest(place: Installation) -> dict[str, int]:
         "    where s.connector = c.id and s.next_discovery_at > clock_timestamp())) as n",
     )
     known = ask(place, "select count(*) as n from connectors")[0]["n"]
+    alerts = ask(place, "select count(*) as n from system_alerts where kind = 'run_failed' and resolved_at is null")
     with opened_instance(place.settings) as instance:
         running = len(instance.get_runs(dg.RunsFilter(statuses=RUNNING)))
     found = {
         "unknown sites": place.farm.plan.sites - known,
         "due": due[0]["n"],
         "Dagster's runs": running,
+        "alerts of failed runs": alerts[0]["n"],
         **leftovers(place),
     }
     return {what: number for what, number in found.items() if number}
