@@ -30,6 +30,7 @@ from dci_pipeline.stores.embedded.clickhouse import EmbeddedClickHouse
 
 LOOPBACK = "127.0.0.1"
 """The Dagster UI has no login, so it is never offered to other machines."""
+CODE_SERVER = "code server"
 UI_PORT = 3000
 SITE_PORT = 8300
 READY_WITHIN_S = 120.0
@@ -37,6 +38,8 @@ READY_WITHIN_S = 120.0
 STOP_WITHIN_S = 75.0
 """A run in flight finishes its requests within 60 s; what is left after that is killed."""
 POLL_S = 0.2
+LOOK_S = 5.0
+"""Between two looks for the code server's child, which reads the list of all processes."""
 
 Announce = Callable[[str], None]
 
@@ -85,7 +88,7 @@ def up(
             announce(f"{shown}  (logs in {parts[0].log.parent}; Ctrl-C stops everything)")
         dead = wait_for_end(parts, stop)
     if dead is not None:
-        announce(f"{dead.name} ended by itself with {dead.process.returncode}; its last words are in {dead.log}")
+        announce(f"{dead.name} {how_it_ended(dead)}; its last words are in {dead.log}")
     return 0 if dead is None else 1
 
 
@@ -149,7 +152,7 @@ def running_parts(
     workspace = Path(env["DAGSTER_HOME"]) / "workspace.yaml"
     workspace.write_text(f"load_from:\n  - grpc_server: {{host: {LOOPBACK}, port: {code_port}, location_name: core}}\n")
     commands: dict[str, tuple[list[str], int | None]] = {
-        "code server": (["dagster", "code-server", "start", *_code_options(code_port)], code_port),
+        CODE_SERVER: (["dagster", "code-server", "start", *_code_options(code_port)], code_port),
         "daemon": (["dagster._daemon", "run", "-w", str(workspace)], None),
     }
     if ui_port is not None:
@@ -215,12 +218,36 @@ def _listens(port: int) -> bool:
 
 
 def wait_for_end(parts: Sequence[Part], stop: threading.Event) -> Part | None:
-    """None after a signal, else the part that ended by itself."""
+    """None after a signal, else the part that ended by itself.
+
+    Dagster's code server is a proxy: when the child that serves the code is killed, it goes on and answers nothing, and
+    no run ever starts again. So that counts as its end."""
+    proxy = next((part for part in parts if part.name == CODE_SERVER), None)
+    has_served, look_at = False, 0.0
     while not stop.wait(POLL_S):
         for part in parts:
             if part.process.poll() is not None:
                 return part
+        if proxy is not None and time.monotonic() >= look_at:
+            look_at = time.monotonic() + LOOK_S
+            serves = any(_serves_code(child) for child in _members(proxy)[1:])
+            if has_served and not serves:
+                return proxy
+            has_served = has_served or serves
     return None
+
+
+def _serves_code(process: psutil.Process) -> bool:
+    try:
+        return "grpc" in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def how_it_ended(part: Part) -> str:
+    """For whoever reads the terminal."""
+    code = part.process.poll()
+    return "lost the process that serves the code" if code is None else f"ended by itself with {code}"
 
 
 def end_parts(parts: Sequence[Part]) -> None:

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ import httpx
 import psutil
 import pytest
 
+from dci_pipeline.defs import up
 from dci_pipeline.defs.instance import ensure_instance
-from dci_pipeline.defs.up import free_port
+from dci_pipeline.defs.up import CODE_SERVER, Part, free_port, how_it_ended, wait_for_end
 from dci_pipeline.demo import RunningDemo
 from dci_pipeline.errors import UserError
 from dci_pipeline.settings import Settings
@@ -80,6 +82,40 @@ def test_the_sensor_starts_a_run_that_succeeds_and_a_signal_ends_every_process(
     alive = [m for m in members if m.is_running() and m.status() != psutil.STATUS_ZOMBIE]
     assert [m.cmdline() for m in alive if "postgres" not in m.name()] == []
     assert engine.alive() is None
+
+
+PROXY = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "api", "grpc"])
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+"""As `dagster code-server start`: it goes on without the child that serves the code."""
+
+
+def test_a_code_server_whose_child_is_killed_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, ended = threading.Event(), list[Part | None]()
+
+    def serves_code(process: psutil.Process, look: Callable[[psutil.Process], bool] = up._serves_code) -> bool:
+        if found := look(process):
+            seen.set()
+        return found
+
+    monkeypatch.setattr(up, "LOOK_S", 0.05)
+    monkeypatch.setattr(up, "_serves_code", serves_code)
+    with subprocess.Popen([sys.executable, "-c", PROXY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as proxy:
+        assert proxy.stdout is not None
+        child = psutil.Process(int(proxy.stdout.readline()))
+        part = Part(name=CODE_SERVER, process=proxy, log=tmp_path / "log")
+        looks = threading.Thread(target=lambda: ended.append(wait_for_end([part], threading.Event())))
+        looks.start()
+        assert seen.wait(PATIENCE_S)
+        assert ended == []
+        child.kill()
+        looks.join(PATIENCE_S)
+        assert ended == [part]
+        assert how_it_ended(part) == "lost the process that serves the code"
+    assert how_it_ended(part) == "ended by itself with 0"
 
 
 def test_a_taken_port_is_passed_over_and_said() -> None:
