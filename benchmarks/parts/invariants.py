@@ -69,8 +69,8 @@ def lost_requests(place: Installation, asked: Sequence[tuple[float, str]], kills
     """Requests that left no row although no kill followed closely; and rows without a request."""
     rows = ask(
         place,
-        "select url, extract(epoch from started_at)::float8 as at from attempts where kind in ('page', 'probe') and url like '%/halls/%'"
-        " and outcome <> 'skipped'",
+        "select url, extract(epoch from started_at)::float8 as at from attempts"
+        " where kind in ('page', 'probe') and url like '%/halls/%' and outcome <> 'skipped'",
     )
     written: dict[str, list[float]] = {}
     for row in rows:
